@@ -1,0 +1,39 @@
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void *memory_check(void *pointer) {
+    if (pointer == NULL) {
+        static const char message[] = "pinfold: out of memory\n";
+        (void)!write(STDERR_FILENO, message, sizeof message - 1);
+        _exit(1);
+    }
+    return pointer;
+}
+
+void *memory_zeroed(size_t size) {
+    return memory_check(calloc(1, size ? size : 1));
+}
+
+void *memory_resize(void *pointer, size_t count, size_t size) {
+    return memory_check(reallocarray(pointer, count ? count : 1, size ? size : 1));
+}
+
+char *memory_copy_string(const char *text) {
+    return memory_check(strdup(text));
+}
+
+void *memory_copy(const void *bytes, size_t size) {
+    void *copy = memory_zeroed(size);
+    if (size > 0)
+        memcpy(copy, bytes, size);
+    return copy;
+}
+
+void memory_free_cleanup(void *pointer_to_pointer) {
+    void **pointer = pointer_to_pointer;
+    free(*pointer);
+    *pointer = NULL;
+}

@@ -1,0 +1,16 @@
+/* Memory: a failed allocation ends the process (nothing sensible can follow in a runtime that lives for
+ * milliseconds; the kernel overcommits, so this is a broken limit, not a full machine). */
+#pragma once
+
+#include <stddef.h>
+#include <stdlib.h>
+
+void *memory_zeroed(size_t size) __attribute__((returns_nonnull, malloc));
+/* Like reallocarray; ends the process on failure or overflow. */
+void *memory_resize(void *pointer, size_t count, size_t size) __attribute__((returns_nonnull));
+char *memory_copy_string(const char *text) __attribute__((returns_nonnull, malloc));
+void *memory_copy(const void *bytes, size_t size) __attribute__((returns_nonnull, malloc));
+
+void memory_free_cleanup(void *pointer_to_pointer);
+/* A pointer that is freed when it leaves its scope: `memory_owned char *name = ...;` */
+#define memory_owned __attribute__((cleanup(memory_free_cleanup)))

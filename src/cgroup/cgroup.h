@@ -1,0 +1,53 @@
+/* cgroups: v1, v2 and the hybrid layout, by the file system (config-linux.md, "Control groups"). */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "libocispec/config.h"
+
+enum cgroup_manager { CGROUP_MANAGER_CGROUPFS, CGROUP_MANAGER_SYSTEMD, CGROUP_MANAGER_DISABLED };
+
+struct cgroup_directory {
+    char *controllers; /* "cpu,cpuacct", "unified" for v2, "name=systemd" */
+    char *path;        /* absolute, below a cgroup mount */
+};
+
+/* Where a container's cgroups are: decided by cgroup_plan before anything is made, so that the state file can hold
+ * the intent. */
+struct cgroup {
+    bool unified; /* pure v2 */
+    char *relative_path; /* below each mount point, "/parent/id" */
+    struct cgroup_directory *directories;
+    size_t count;
+};
+
+/* Plans; touches nothing. cgroupsPath NULL or "": "/pinfold/ID" below the caller's own cgroup; absolute: below the mount points;
+ * relative: below the caller's own cgroup; "/", "." and any ".." component: ERROR_INVALID, so that no path ever resolves to a
+ * root (known-faults row 34). `rootless` skips hierarchies where the directory cannot be made. */
+fallible cgroup_plan(const char *cgroups_path, const char *container_id, enum cgroup_manager manager, bool rootless,
+                     struct cgroup **out);
+/* Makes the directories (parents too); *created lists those that did not exist before, deepest last: only these may
+ * be removed later. On failure what was made is removed again. */
+fallible cgroup_make(const struct cgroup *cgroup, struct string_list *created);
+fallible cgroup_attach(const struct cgroup *cgroup, pid_t pid);
+/* Writes limits; NULL: nothing. A limit whose controller is absent is an error that names it. */
+fallible cgroup_apply(const struct cgroup *cgroup, const struct oci_resources *resources);
+/* Process ids of the container (all threads' groups, sub-groups too). The caller frees *pids. */
+fallible cgroup_processes(const struct cgroup *cgroup, pid_t **pids, size_t *count);
+/* Kills what is left (cgroup.kill, or SIGKILL each until empty) and removes the directories named in `created`,
+ * with their sub-directories, retrying EBUSY for at most 2 seconds. Missing is fine. Never touches a directory that is
+ * a cgroup root. */
+fallible cgroup_destroy(const struct string_list *created);
+/* Freezes or thaws (v1 freezer, v2 cgroup.freeze) and waits until it is so. */
+fallible cgroup_freeze(const struct cgroup *cgroup, bool frozen);
+/* Whether the container is frozen; false when it cannot be known (a cgroup that vanished). */
+bool cgroup_is_frozen(const struct cgroup *cgroup);
+void cgroup_free(struct cgroup *cgroup);
+
+/* Which hierarchies this machine has, for `features` and error messages. */
+enum cgroup_layout { CGROUP_LAYOUT_NONE, CGROUP_LAYOUT_V1, CGROUP_LAYOUT_HYBRID, CGROUP_LAYOUT_V2 };
+enum cgroup_layout cgroup_layout(void);
+extern const struct schema cgroup_schema; /* for the state file */

@@ -1,0 +1,68 @@
+/* The wall (DESIGN.md section 7, egress-facts.md): routes and nftables rules of a network namespace, each written as
+ * one netlink batch. All functions act on the network namespace of the calling thread. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/error.h"
+
+/* Sockets that live in the container's network namespace and are handed to the warden; -1 for none. */
+struct wall_sockets {
+    int packet_log;       /* NETLINK_NETFILTER */
+    int socket_diagnosis; /* NETLINK_SOCK_DIAG */
+    int reset_ipv4;       /* raw, header included */
+    int reset_ipv6;       /* raw, header included */
+};
+
+/* `create`: brings lo up and installs rules that depend on no interface: everything out is denied, IPv4 and IPv6, in
+ * output and forward; table `pinfold` with the digest in its user data. A table of ours with the same digest is
+ * joined (*joined true); with another digest: ERROR_REFUSED "net.namespace.shared: ...". */
+fallible wall_raise(const char *digest, bool *joined);
+
+/* `start`: looks at the namespace as the engine has left it. With lo alone: local default routes (with a preferred
+ * source) make every address reach the rules. With interfaces: rules that keep inbound replies and loopback working
+ * and deny the rest, and a netdev egress chain against packet sockets on each interface where the kernel has it.
+ * Then reads the rules back and fails unless they are what was written. */
+fallible wall_complete(void);
+
+/* Reads the table back: an error when it is absent or was changed. */
+fallible wall_verify(void);
+
+/* Opens the sockets of the warden in this namespace. The packet log is bound later, by packet_log_bind. */
+fallible wall_open_sockets(struct wall_sockets *out);
+void wall_close_sockets(struct wall_sockets *sockets);
+
+/* Takes our table (and netdev table) out of a namespace that outlives the container. Absent is fine. */
+fallible wall_remove(void);
+
+/* -- what the warden does with the sockets -- */
+
+/* Binds the wall's log group with sequence numbers and a large buffer; *bound is false when another process of this
+ * namespace holds it (EBUSY). */
+fallible packet_log_bind(int packet_log, bool *bound);
+
+/* One denied packet as the kernel logged it. */
+struct denied_packet {
+    bool held;       /* a TCP SYN that waits for an answer; else the kernel has answered already */
+    int family;      /* AF_INET, AF_INET6 */
+    int protocol;    /* IPPROTO_TCP, ... */
+    uint8_t source[16], destination[16]; /* network order; 4 bytes for AF_INET */
+    uint16_t source_port, destination_port; /* host order; 0 where the protocol has none */
+    uint32_t tcp_sequence;
+    uint32_t log_sequence; /* of the packet log, to find gaps */
+    int64_t uid;           /* -1 unknown */
+};
+
+/* Parses one datagram read from the packet log: calls `each` for every packet in it. Hostile bytes: bounded by
+ * `length`, never reads past it; a malformed message is skipped and counted in *malformed. (Fuzzed.) */
+void packet_log_parse(const void *bytes, size_t length, void (*each)(const struct denied_packet *packet, void *data),
+                      void *data, unsigned *malformed);
+
+/* The inode of the socket that sent the packet (an exact look-up, never a dump); 0 when it is gone. */
+uint32_t socket_inode_find(int socket_diagnosis, const struct denied_packet *packet);
+
+/* Answers a held SYN with a reset, as if it came from the destination. */
+fallible packet_reset(const struct wall_sockets *sockets, const struct denied_packet *packet);

@@ -1,0 +1,69 @@
+/* Hardening as a pure function (DESIGN.md section 6, invariant 2): (config, policy, facts) -> hardened, changes.
+ * No system call, nothing of sys/. `pinfold explain` prints the result and create executes exactly that result. */
+#pragma once
+
+#include "base/error.h"
+#include "facts/facts.h"
+#include "libocispec/config.h"
+#include "policy/policy.h"
+
+enum change_kind {
+    CHANGE_REMOVED,  /* taken out of config.json, and recorded */
+    CHANGE_ADDED,    /* put in */
+    CHANGE_SET,      /* given another value */
+    CHANGE_DEGRADED  /* a built-in second layer that this machine lacks */
+};
+
+struct change {
+    enum change_kind kind;
+    char *field;   /* JSON path in config.json: "process.env" */
+    char *subject; /* name of the variable, mount destination, capability; never a secret value */
+    char *reason;  /* reason code, "credential.env.removed"; NULL: owes no record */
+    char *message; /* one sentence for a person */
+    char *rule;    /* the policy line that decided */
+    char *remedy;  /* the policy line that would allow it, or NULL */
+};
+
+enum scratch_kind {
+    SCRATCH_OWN_LAYER, /* bind the container's own directory over itself, writable */
+    SCRATCH_TMPFS      /* a tmpfs with the content copied up: the root is not the container's own */
+};
+
+struct scratch_place {
+    char *path; /* in the container, absolute, clean */
+    enum scratch_kind kind;
+    bool create; /* make it where it is missing */
+};
+
+struct decoy {
+    char *path;          /* in the container */
+    const char *content; /* fake, static text */
+};
+
+struct hardened {
+    struct oci_config *config; /* what is executed */
+    const struct mount_fact **mount_sources; /* parallel to config->mounts; NULL for a mount that hardening added */
+    bool confined;             /* false: policy unconfined, all below is empty */
+    bool wall;                 /* the network namespace gets the wall */
+    struct scratch_place *scratch;
+    size_t scratch_count;
+    struct decoy *decoys;
+    size_t decoys_count;
+    struct oci_seccomp *denied;   /* rules with SCMP_ACT_NOTIFY and errnoRet: calls that are denied and recorded */
+    struct oci_seccomp *observed; /* rules with SCMP_ACT_NOTIFY: mutating file calls, judged by the warden */
+    struct change *changes;
+    size_t changes_count;
+};
+
+/* `policy` and `facts` must outlive the result. Refusals are ERROR_REFUSED: "reason.code: sentence (policy line)". */
+fallible harden(const struct oci_config *config, const struct policy *policy, const struct facts *facts,
+                struct hardened **out);
+/* The part of it that concerns one process: for `exec`. `process` is changed in place (environment scrubbed,
+ * capabilities and no_new_privs as the container has them); changes are appended to a hardened without config. */
+void harden_process(struct oci_process *process, const struct policy *policy, struct hardened *changes);
+void hardened_free(struct hardened *hardened);
+
+/* For the parts of harden/: appends a change; every string is copied. */
+void harden_note(struct hardened *hardened, enum change_kind kind, const char *field, const char *subject,
+                 const char *reason, const char *rule, const char *remedy, const char *message, ...)
+    __attribute__((format(printf, 8, 9)));
