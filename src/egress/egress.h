@@ -1,5 +1,5 @@
-/* The wall (DESIGN.md section 7, egress-facts.md): routes and nftables rules of a network namespace, each written as
- * one netlink batch. All functions act on the network namespace of the calling thread. */
+/* The wall (DESIGN.md section 7, egress-facts.md): routes and nftables rules of a network namespace, each
+ * written as one netlink batch. All functions act on the network namespace of the calling thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,52 +14,64 @@ struct wall_sockets {
     int packet_log;       /* NETLINK_NETFILTER */
     int socket_diagnosis; /* NETLINK_SOCK_DIAG */
     int reset_ipv4;       /* raw, header included */
-    int reset_ipv6;       /* raw, header included */
+    int reset_ipv6;       /* raw, header included; -1 where the kernel has no IPv6 */
+    int rules;            /* NETLINK_NETFILTER, for wall_counters_read */
 };
+#define WALL_SOCKETS_NONE ((struct wall_sockets){-1, -1, -1, -1, -1})
 
-/* `create`: brings lo up and installs rules that depend on no interface: everything out is denied, IPv4 and IPv6, in
- * output and forward; table `pinfold` with the digest in its user data. A table of ours with the same digest is
- * joined (*joined true); with another digest: ERROR_REFUSED "net.namespace.shared: ...". */
+/* `create`: brings lo up and installs rules that depend on no interface: everything out is denied, IPv4 and
+ * IPv6, in output and forward; table `pinfold` with the digest in its user data. A table of ours with the
+ * same digest is joined (*joined true); with another digest: ERROR_REFUSED "net.namespace.shared: ...". */
 fallible wall_raise(const char *digest, bool *joined);
 
-/* `start`: looks at the namespace as the engine has left it. With lo alone: local default routes (with a preferred
- * source) make every address reach the rules. With interfaces: rules that keep inbound replies and loopback working
- * and deny the rest, and a netdev egress chain against packet sockets on each interface where the kernel has it.
- * Then reads the rules back and fails unless they are what was written. */
+/* `start`: looks at the namespace as the engine has left it. With lo alone: local default routes (with a
+ * preferred source) make every address reach the rules. With interfaces: rules that keep inbound replies and
+ * loopback working and deny the rest, and a netdev egress chain against packet sockets on each interface
+ * where the kernel has it. Then reads the rules back and fails unless they are what was written. */
 fallible wall_complete(void);
 
 /* Reads the table back: an error when it is absent or was changed. */
 fallible wall_verify(void);
 
-/* Opens the sockets of the warden in this namespace. The packet log is bound later, by packet_log_bind. */
+/* Opens the sockets of the warden in this namespace, and binds the packet log if nobody else holds it, so
+ * that a warden without CAP_NET_ADMIN has it too. packet_log_bind tries again later. */
 fallible wall_open_sockets(struct wall_sockets *out);
 void wall_close_sockets(struct wall_sockets *sockets);
+
+/* How many attempts the wall has denied (initial SYNs and datagrams, not retransmissions), and how many of
+ * these it put into the packet log; denied - logged were never shown to anybody. `rules` is
+ * wall_sockets.rules, or -1 for a socket of the calling thread's namespace. The kernel wants CAP_NET_ADMIN
+ * over that namespace at the call. */
+fallible wall_counters_read(int rules, uint64_t *denied, uint64_t *logged);
 
 /* Takes our table (and netdev table) out of a namespace that outlives the container. Absent is fine. */
 fallible wall_remove(void);
 
 /* -- what the warden does with the sockets -- */
 
-/* Binds the wall's log group with sequence numbers and a large buffer; *bound is false when another process of this
- * namespace holds it (EBUSY). */
+/* Binds the wall's log group with sequence numbers and a large buffer; *bound is false when another process
+ * of this namespace holds it, or the caller lacks CAP_NET_ADMIN over the namespace (the kernel says EPERM for
+ * both). Bound already by this socket is fine. */
 fallible packet_log_bind(int packet_log, bool *bound);
 
 /* One denied packet as the kernel logged it. */
 struct denied_packet {
-    bool held;       /* a TCP SYN that waits for an answer; else the kernel has answered already */
-    int family;      /* AF_INET, AF_INET6 */
-    int protocol;    /* IPPROTO_TCP, ... */
-    uint8_t source[16], destination[16]; /* network order; 4 bytes for AF_INET */
+    bool held;    /* a TCP SYN that waits for an answer; else the kernel has answered already */
+    int family;   /* AF_INET, AF_INET6 */
+    int protocol; /* IPPROTO_TCP, ... */
+    uint8_t source[16], destination[16];    /* network order; 4 bytes for AF_INET */
     uint16_t source_port, destination_port; /* host order; 0 where the protocol has none */
     uint32_t tcp_sequence;
-    uint32_t log_sequence; /* of the packet log, to find gaps */
-    int64_t uid;           /* -1 unknown */
+    uint32_t log_sequence;  /* of the packet log, to find gaps */
+    int64_t uid;            /* -1 unknown */
+    uint32_t interface_out; /* index; 0 unknown. Link-local addresses mean nothing without it. */
 };
 
-/* Parses one datagram read from the packet log: calls `each` for every packet in it. Hostile bytes: bounded by
- * `length`, never reads past it; a malformed message is skipped and counted in *malformed. (Fuzzed.) */
-void packet_log_parse(const void *bytes, size_t length, void (*each)(const struct denied_packet *packet, void *data),
-                      void *data, unsigned *malformed);
+/* Parses one datagram read from the packet log: calls `each` for every packet in it. Hostile bytes: bounded
+ * by `length`, never reads past it; a malformed message is skipped and counted in *malformed. (Fuzzed.) */
+void packet_log_parse(const void *bytes, size_t length,
+                      void (*each)(const struct denied_packet *packet, void *data), void *data,
+                      unsigned *malformed);
 
 /* The inode of the socket that sent the packet (an exact look-up, never a dump); 0 when it is gone. */
 uint32_t socket_inode_find(int socket_diagnosis, const struct denied_packet *packet);

@@ -19,6 +19,7 @@ struct warden_context {
     struct wall_sockets wall;           /* -1 where there is no wall */
     pid_t init_pid;
     ino_t pid_namespace;                /* inode of init's pid namespace: which processes are ours */
+    struct packet_observer *packets;    /* packets.c's own; NULL at first, freed by packets_close */
     int decoy_group;                    /* fanotify descriptor or -1 */
     struct string_list decoy_paths;     /* container paths, for messages */
 };
@@ -37,3 +38,5 @@ fallible files_watch_decoys(const int *decoys, size_t count, int *out);
 void packets_handle(struct warden_context *context);
 /* packets.c: (re)binds the log group where another container of the namespace held it. Cheap when bound. */
 void packets_bind(struct warden_context *context);
+/* packets.c: records what the kernel counted and never showed (log.suppressed), and frees context->packets. */
+void packets_close(struct warden_context *context);
