@@ -1,0 +1,205 @@
+# What every bats file loads: a busybox root, a bundle, a state directory, an id of its own, and a teardown that fails the
+# test when the container left anything behind (a process, a mount, a cgroup, a state directory).
+#
+# Run through tests/run (make check, make check-bats FILES=...): it makes the mount and process-id namespaces in which
+# "a process with another mount namespace" means "a process of a container under test".
+
+PINFOLD=${PINFOLD:?PINFOLD must name the runtime: use make check, or tests/run --bats FILE}
+LOGS=/var/log/pinfold
+
+# -- set-up and teardown ------------------------------------------------------------------------------------------
+
+# A busybox root file system in DIR. Hard links: a symbolic link would hide what masking and mounting a file does.
+make_root() { # DIR
+    local template=$BATS_RUN_TMPDIR/root-template
+    if [ ! -d "$template" ]; then
+        mkdir -p "$template".new/{bin,sbin,dev,etc,proc,sys,tmp,var/tmp,root,home,run,lib,usr/bin,usr/sbin,work}
+        cp "$(command -v busybox)" "$template".new/bin/busybox
+        (cd "$template".new && for applet in $(bin/busybox --list-full); do
+            [ "$applet" = bin/busybox ] || echo "$applet"
+        done | while read -r applet; do ln -f bin/busybox "$applet"; done)
+        printf 'root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home/user:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n' >"$template".new/etc/passwd
+        printf 'root:x:0:\naudio:x:29:user\nuser:x:1000:\nnogroup:x:65534:\n' >"$template".new/etc/group
+        mkdir -p "$template".new/home/user
+        chown 1000:1000 "$template".new/home/user
+        chmod 1777 "$template".new/tmp "$template".new/var/tmp
+        mv "$template".new "$template"
+    fi
+    mkdir -p "$1"
+    cp -al "$template/." "$1/"
+    # what tests write to must not be shared with the template
+    rm -rf "$1/etc" && cp -a "$template/etc" "$1/etc"
+}
+
+# Called by setup(): $WORK, $STATE, $BUNDLE with a config.json that runs `true`, $ROOT, $ID and $LOG.
+setup_container() {
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    [ -n "${PINFOLD_TEST_PRIVATE-}" ] || skip "needs namespaces of its own: run it through tests/run"
+    WORK=$(mktemp -d "$BATS_RUN_TMPDIR/t.XXXXXX")
+    STATE=$WORK/state
+    ID=t$$-$BATS_TEST_NUMBER-$RANDOM
+    LOG=$LOGS/$ID.jsonl
+    PREFIX=$ID
+    new_bundle "$WORK/bundle"
+    POLICY=unconfined
+}
+
+# A bundle in DIR; it becomes $BUNDLE and its root file system $ROOT.
+new_bundle() { # DIR
+    BUNDLE=$1
+    ROOT=$BUNDLE/rootfs
+    mkdir -p "$BUNDLE"
+    make_root "$ROOT"
+    (cd "$BUNDLE" && "$PINFOLD" spec)
+    configure '.process.terminal = false | .process.args = ["true"] | .root.readonly = false'
+}
+
+# Edits config.json with a jq program; --arg and the like go before it.
+configure() { # [JQ-OPTION...] PROGRAM
+    jq "$@" "$BUNDLE/config.json" >"$BUNDLE/config.json.new" && mv "$BUNDLE/config.json.new" "$BUNDLE/config.json"
+}
+# The command of the container.
+command_is() { # WORD...
+    local words
+    words=$(jq -cn '$ARGS.positional' --args -- "$@")
+    configure --argjson words "$words" '.process.args = $words'
+}
+# The command as a shell script.
+script_is() { # TEXT
+    command_is sh -c "$1"
+}
+
+teardown_container() {
+    [ -n "${WORK-}" ] || return 0
+    local id status=0
+    for id in $(ls "$STATE" 2>/dev/null); do
+        pf delete --force "$id" >/dev/null 2>&1 || :
+    done
+    leftovers || status=1
+    rm -f "$LOGS/$PREFIX"*.jsonl
+    rm -rf "$WORK" 2>/dev/null || :
+    return $status
+}
+
+# Prints what is left of this test's containers and fails if there is any. Ends of processes are asynchronous: it looks
+# again for up to two seconds.
+leftovers() {
+    local found='' try
+    for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        found=$(list_leftovers)
+        [ -n "$found" ] || return 0
+        sleep 0.1
+    done
+    printf 'left behind: %s\n' "$found"
+    return 1
+}
+list_leftovers() {
+    local process own pid command
+    own=$(readlink /proc/self/ns/mnt)
+    for process in /proc/[0-9]*; do
+        pid=${process#/proc/}
+        command=$(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) || continue
+        case $(readlink "$process/ns/mnt" 2>/dev/null) in
+        "$own" | "") ;;
+        *) echo "process $pid in another mount namespace: $command" ;;
+        esac
+        # this shell and its children hold the names too, but they are no pinfold
+        [ "$(readlink -f "$process/exe" 2>/dev/null)" != "$(readlink -f "$PINFOLD")" ] ||
+            [ "$(cut -d' ' -f3 "$process/stat" 2>/dev/null)" = Z ] || echo "process $pid: $command"
+    done
+    grep -E " [^ ]*($PREFIX|$STATE)" /proc/self/mountinfo | awk '{ print "mount " $5 }'
+    find /sys/fs/cgroup -maxdepth 6 -type d -name "*$PREFIX*" 2>/dev/null | sed 's/^/cgroup /'
+    [ ! -d "$STATE" ] || find "$STATE" -mindepth 1 -maxdepth 1 | sed 's/^/state /'
+    find /run/netns -name "*$PREFIX*" 2>/dev/null | sed 's/^/network namespace /'
+}
+
+# -- the runtime --------------------------------------------------------------------------------------------------
+
+# The runtime with this test's state directory and policy. bats' descriptor 3 must not reach a container, or bats waits for it.
+pf() {
+    timeout -k 5 "${LIMIT:-30}" "$PINFOLD" --root "$STATE" ${POLICY:+--policy "$POLICY"} "$@" 3>&-
+}
+# create, whose container keeps the standard streams: they are files here, so that `run` does not wait for the container.
+pf_create() { # [OPTION...]
+    pf create --bundle "$BUNDLE" "$@" "$ID" >"$WORK/stdout" 2>"$WORK/stderr" </dev/null
+}
+pf_run() { # [OPTION...]: runs the container to its end
+    pf run --bundle "$BUNDLE" "$@" "$ID" </dev/null
+}
+# A container that runs until it is killed.
+start_sleeper() {
+    command_is sleep 1000
+    pf_create && pf start "$ID"
+}
+state_of() { # JQ-PATH [ID]
+    pf state "${2:-$ID}" | jq -r "$1"
+}
+# Waits until the state is STATUS; 5 seconds at most.
+wait_status() { # STATUS
+    local try
+    for try in $(seq 50); do
+        [ "$(state_of .status)" != "$1" ] || return 0
+        sleep 0.1
+    done
+    echo "still $(state_of .status), not $1" >&2
+    return 1
+}
+# Waits for a command to succeed; 5 seconds at most.
+wait_for() {
+    local try
+    for try in $(seq 50); do
+        ! "$@" >/dev/null 2>&1 || return 0
+        sleep 0.1
+    done
+    echo "never true: $*" >&2
+    return 1
+}
+
+# -- records ------------------------------------------------------------------------------------------------------
+
+# Records of this container that match a jq filter, one JSON object a line.
+records() { # [JQ-FILTER]
+    [ -f "$LOG" ] || return 0
+    jq -c "select(${1:-true})" "$LOG"
+}
+# How many records carry this reason code; repeats count as often as they happened.
+denials() { # REASON
+    records ".status_detail == \"$1\"" | jq -s 'map(.count // 1) | add // 0'
+}
+# Waits for a record with this reason code (and, given a filter, matching it).
+has_record() { # REASON [JQ-FILTER]
+    local try
+    for try in $(seq 30); do
+        [ -z "$(records ".status_detail == \"$1\" and (${2:-true})")" ] || return 0
+        sleep 0.1
+    done
+    echo "no record with reason $1 ${2:+and $2} in:" >&2
+    records | jq -c '{status_detail, message}' >&2
+    return 1
+}
+
+# -- assertions ---------------------------------------------------------------------------------------------------
+
+# These say what was found, because `[ ]` alone says nothing.
+is() { # FOUND WANTED
+    [ "$1" = "$2" ] || { printf 'found:  %s\nwanted: %s\n' "$1" "$2" >&2; return 1; }
+}
+contains() { # TEXT PART
+    case $1 in
+    *"$2"*) ;;
+    *) printf 'in:      %s\nmissing: %s\n' "$1" "$2" >&2; return 1 ;;
+    esac
+}
+lacks() { # TEXT PART
+    case $1 in
+    *"$2"*) printf 'in:         %s\nunexpected: %s\n' "$1" "$2" >&2; return 1 ;;
+    esac
+}
+matches() { # TEXT REGEX
+    [[ $1 =~ $2 ]] || { printf 'text:    %s\npattern: %s\n' "$1" "$2" >&2; return 1; }
+}
+# After `run`: the exit status and, given, a part of the output.
+ended() { # STATUS [PART]
+    [ "$status" = "$1" ] || { printf 'exit status %s, wanted %s; output:\n%s\n' "$status" "$1" "$output" >&2; return 1; }
+    [ $# -lt 2 ] || contains "$output" "$2"
+}
