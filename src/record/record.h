@@ -63,7 +63,8 @@ struct record_event {
     const char *exec_id;
     int64_t time_ms;               /* since the epoch; 0: now */
     const char *file_path;         /* RECORD_FILE: the object, as seen in the container */
-    const char *subject;           /* RECORD_FINDING: name of the variable, mount, capability, limit ... */
+    const char *subject;           /* RECORD_FINDING: name of the variable, mount, capability, limit ...;
+                                    * RECORD_DNS: the name asked for; RECORD_NETWORK: the destination's name, if known */
     const char *address;           /* RECORD_NETWORK: destination, textual; 0 port: none */
     uint16_t port;
     const char *source_address;
@@ -72,7 +73,8 @@ struct record_event {
     int protocol_number;
     int exit_code;                 /* RECORD_LIFECYCLE: of init, with has_exit_code */
     bool has_exit_code;
-    uint64_t suppressed;           /* attempts that the kernel counted and never showed, added to the record's count */
+    uint64_t suppressed;           /* attempts that the kernel counted and never showed: added to unmapped.suppressed */
+    const char *route;             /* the preset that a host came from, or NULL */
 };
 
 struct record_log;

@@ -1,0 +1,81 @@
+/* Between the parts of record/; nobody else includes this. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "record/record.h"
+
+/* No line is longer, so that each is one write(2); the parts below add up to less (test_record). */
+#define RECORD_LINE_MAX 16384
+/* Most bytes of JSON text that one string may become. Longer ones are cut and marked. */
+#define RECORD_COMMAND_LINE_MAX 4096
+#define RECORD_PATH_MAX 4096
+#define RECORD_STRING_MAX 512
+#define RECORD_NAME_MAX 256
+
+/* -- build.c: an event becomes OCSF JSON -- */
+
+/* What all records of a log have in common, made once, as JSON text. */
+struct record_constants {
+    char *container;       /* the object of actor.process.container */
+    char *device;          /* the object */
+    char *policy;          /* the object, NULL when there is none */
+    char *metadata;        /* the object without its closing brace */
+    char *correlation;     /* "correlation_uid":"..." as it stands in metadata, NULL without a run id */
+    char *application;     /* of the lifecycle class */
+    char *source_endpoint; /* members that name the container as an endpoint */
+    char *run;             /* the run id's JSON text without quotes, for uids */
+};
+void record_constants_make(const struct record_subject *subject, struct record_constants *out);
+void record_constants_clear(struct record_constants *constants);
+
+/* What changes from one writing of a body to the next. */
+struct record_stamp {
+    uint64_t sequence;
+    int64_t time_ms;
+    uint64_t count;       /* 1: left out */
+    bool stands_for_none; /* writes "count":0 */
+    int64_t start_ms, end_ms;
+    uint64_t suppressed; /* 0: left out */
+    bool truncated;
+};
+/* Appends the body: the record from "class_uid" to inside "unmapped", which is last and still open.
+ * *truncated is set when a string was cut. */
+void record_body(const struct record_constants *constants, const struct record_event *event, struct text *out,
+                 bool *truncated);
+/* Appends the whole line with its newline. */
+void record_line(const struct record_constants *constants, const char *body, size_t length,
+                 const struct record_stamp *stamp, struct text *out);
+
+/* json.c-like quoting with a bound: appends a JSON string (with its quotes) of at most `limit` bytes between
+ * them. Invalid UTF-8 becomes U+FFFD; C0, DEL, C1 and bidirectional controls are written as \u escapes, so
+ * that `cat` of a log cannot drive a terminal. Returns true when the string was cut; it then ends with a
+ * mark. */
+bool record_quote(struct text *out, const char *bytes, size_t length, size_t limit);
+
+/* -- sink.c: the file -- */
+
+struct record_sink {
+    int fd;
+    bool torn;             /* the last write was cut short (disk full): start the next with a newline */
+    const char *path;      /* the subject's */
+    uint64_t *shared;      /* the shared counter, or NULL */
+    uint64_t highest;      /* own counter: highest sequence of the run that is known */
+    int64_t seen;          /* own counter: size of the file up to which that is known */
+    int64_t lock_hopeless; /* CLOCK_MONOTONIC ms until which a lock is not waited for */
+};
+fallible record_sink_open(const struct record_subject *subject, const char *correlation, uint64_t *shared,
+                          struct record_sink *out);
+/* Gives `make` the next sequence and appends what it makes as one write, under the file's lock, so that the
+ * sequence rises in the file whoever else writes. */
+fallible record_sink_append(struct record_sink *sink, const char *correlation,
+                            void (*make)(uint64_t sequence, void *data, struct text *line), void *data);
+void record_sink_close(struct record_sink *sink);
+
+/* -- time -- */
+int64_t record_wall_ms(void);
+int64_t record_monotonic_ms(void);
