@@ -1,0 +1,291 @@
+#include "process/namespaces.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "sys/calls.h"
+
+#define NS_GET_NSTYPE_IOCTL _IO(0xb7, 0x3)
+
+static const struct {
+    const char *type;
+    const char *file; /* in /proc/PID/ns */
+    int flag;
+} namespace_types[NAMESPACES_MAX] = {
+    /* The order of joining: all that root of the machine may join before it becomes root of a user namespace. */
+    {"network", "net", CLONE_NEWNET},     {"ipc", "ipc", CLONE_NEWIPC},   {"uts", "uts", CLONE_NEWUTS},
+    {"cgroup", "cgroup", CLONE_NEWCGROUP}, {"time", "time", CLONE_NEWTIME}, {"pid", "pid", CLONE_NEWPID},
+    {"mount", "mnt", CLONE_NEWNS},        {"user", "user", CLONE_NEWUSER},
+};
+
+int namespace_flag(const char *type) {
+    for (size_t i = 0; i < NAMESPACES_MAX; i++)
+        if (strcmp(namespace_types[i].type, type) == 0)
+            return namespace_types[i].flag;
+    return 0;
+}
+
+struct error *namespace_plan_make(const struct oci_config *config, struct namespace_plan *out) {
+    *out = (struct namespace_plan){0};
+    for (size_t i = 0; i < NAMESPACES_MAX; i++) {
+        const struct oci_namespace *namespace = oci_config_namespace(config, namespace_types[i].type);
+        int flag = namespace_types[i].flag;
+        if (namespace == NULL)
+            continue;
+        if (namespace->path == NULL || namespace->path[0] == '\0') {
+            if (flag == CLONE_NEWCGROUP)
+                out->new_cgroup = true;
+            else
+                out->new_flags |= (uint64_t)flag;
+            continue;
+        }
+        int fd = open(namespace->path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return error_system(errno, "open", "linux.namespaces %s: %s", namespace->type, namespace->path);
+        out->joined[out->joined_count].fd = fd;
+        out->joined[out->joined_count++].type = flag;
+        if (ioctl(fd, NS_GET_NSTYPE_IOCTL) != flag)
+            return error_new(ERROR_INVALID, "linux.namespaces: %s is not a %s namespace", namespace->path, namespace->type);
+    }
+    return NULL;
+}
+
+void namespace_plan_close(struct namespace_plan *plan) {
+    for (size_t i = 0; i < plan->joined_count; i++)
+        fd_close(plan->joined[i].fd);
+    plan->joined_count = 0;
+}
+
+bool namespace_plan_has_new(const struct namespace_plan *plan, int type) {
+    return (plan->new_flags & (uint64_t)type) != 0;
+}
+
+bool namespace_plan_joins(const struct namespace_plan *plan, int type) {
+    for (size_t i = 0; i < plan->joined_count; i++)
+        if (plan->joined[i].type == type)
+            return true;
+    return false;
+}
+
+/* Joins in order; one that is owned by the user namespace comes again after that was joined. */
+static struct error *join_all(const struct namespace_plan *plan) {
+    bool done[NAMESPACES_MAX] = {false};
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < plan->joined_count; i++) {
+            if (done[i])
+                continue;
+            if (setns(plan->joined[i].fd, plan->joined[i].type) == 0)
+                done[i] = true;
+            else if (pass == 1 || errno != EPERM)
+                return error_system(errno, "join", "a namespace (type 0x%x)", plan->joined[i].type);
+        }
+    }
+    return NULL;
+}
+
+struct stage_report {
+    int failed;
+    pid_t pid;
+};
+
+static _Noreturn void stage_run(const struct namespace_plan *plan, fallible (*in_stage)(void *data), process_body body,
+                                void *data, int socket) {
+    struct error *error = join_all(plan);
+    if (error == NULL && in_stage != NULL)
+        error = in_stage(data);
+    struct stage_report report = {.failed = error != NULL};
+    if (error == NULL) {
+        int unused = -1;
+        report.pid = sys_clone3(plan->new_flags | CLONE_PARENT, &unused, -1);
+        if (report.pid == 0)
+            _exit(body(data));
+        if (report.pid < 0) {
+            error = error_system(errno, "clone", "the container's init");
+            report.failed = 1;
+        }
+    }
+    (void)!send(socket, &report, sizeof report, MSG_NOSIGNAL);
+    if (report.failed)
+        error_send(socket, error);
+    _exit(0);
+}
+
+struct error *namespace_clone(const struct namespace_plan *plan, fallible (*in_stage)(void *data), process_body body,
+                              void *data, pid_t *pid, int *pidfd) {
+    if (plan->joined_count == 0) {
+        *pid = sys_clone3(plan->new_flags, pidfd, -1);
+        if (*pid == 0)
+            _exit(body(data));
+        if (*pid < 0)
+            return error_system(errno, "clone", "the container's init");
+        return NULL;
+    }
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return error_system(errno, "make", "a socket pair");
+    fd_owned int ours = sockets[0];
+    fd_owned int theirs = sockets[1];
+    fd_owned int stage_pidfd = -1;
+    pid_t stage = sys_clone3(0, &stage_pidfd, -1);
+    if (stage == 0)
+        stage_run(plan, in_stage, body, data, theirs);
+    if (stage < 0)
+        return error_system(errno, "fork", "the process that joins namespaces");
+    fd_close(fd_take(&theirs));
+    struct stage_report report;
+    ssize_t length = recv(ours, &report, sizeof report, 0);
+    struct error *error = NULL;
+    if (length != (ssize_t)sizeof report)
+        error = error_system(EPIPE, "receive", "the answer of the process that joins namespaces");
+    else if (report.failed)
+        error = error_receive(ours);
+    while (waitpid(stage, NULL, 0) < 0 && errno == EINTR)
+        ;
+    if (error != NULL)
+        return error;
+    *pid = report.pid;
+    *pidfd = sys_pidfd_open(*pid, 0); /* our own child, not yet waited for: the pid cannot have been reused */
+    if (*pidfd < 0)
+        return error_system(errno, "pidfd_open", "the container's init");
+    return NULL;
+}
+
+static bool same_namespace(const char *file, pid_t target) {
+    struct stat own, other;
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/ns/%s", file);
+    if (stat(path, &own) < 0)
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)target, file);
+    return stat(path, &other) < 0 || (own.st_dev == other.st_dev && own.st_ino == other.st_ino);
+}
+
+/* The namespaces of a process that are not ours, as a plan that joins them. */
+static struct error *plan_of_process(pid_t target, struct namespace_plan *out) {
+    *out = (struct namespace_plan){0};
+    for (size_t i = 0; i < NAMESPACES_MAX; i++) {
+        if (same_namespace(namespace_types[i].file, target))
+            continue;
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)target, namespace_types[i].file);
+        int fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+            return error_known(ERROR_NOT_RUNNING, NULL);
+        out->joined[out->joined_count].fd = fd;
+        out->joined[out->joined_count++].type = namespace_types[i].flag;
+    }
+    return NULL;
+}
+
+struct error *namespace_clone_beside(int target_pidfd, pid_t target, process_body body, void *data, pid_t *pid,
+                                     int *pidfd) {
+    struct namespace_plan plan;
+    struct error *error = plan_of_process(target, &plan);
+    /* The descriptors were opened by number: they are the target's if it still lives now. */
+    if (error == NULL && sys_pidfd_send_signal(target_pidfd, 0) < 0)
+        error = error_known(ERROR_NOT_RUNNING, NULL);
+    if (error == NULL)
+        error = namespace_clone(&plan, NULL, body, data, pid, pidfd);
+    namespace_plan_close(&plan);
+    return error;
+}
+
+struct error *namespace_run_in_network(int target_pidfd, pid_t target, fallible (*work)(void *data), void *data) {
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return error_system(errno, "make", "a socket pair");
+    fd_owned int ours = sockets[0];
+    fd_owned int theirs = sockets[1];
+    fd_owned int pidfd = -1;
+    pid_t child = sys_clone3(0, &pidfd, -1);
+    if (child == 0) {
+        struct error *error = NULL;
+        /* Root of the machine joins directly; an unprivileged owner has to become root of the user namespace first. */
+        if (!same_namespace("net", target) && setns(target_pidfd, CLONE_NEWNET) < 0) {
+            if (setns(target_pidfd, CLONE_NEWUSER) < 0 || setns(target_pidfd, CLONE_NEWNET) < 0)
+                error = error_system(errno, "join", "the container's network namespace");
+        }
+        if (error == NULL)
+            error = work(data);
+        error_send(theirs, error);
+        _exit(0);
+    }
+    if (child < 0)
+        return error_system(errno, "fork", "a process for the container's network namespace");
+    fd_close(fd_take(&theirs));
+    struct error *error = error_receive(ours);
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return error;
+}
+
+static struct error *map_by_helper(const char *helper, pid_t pid, const struct oci_id_mapping *mappings, size_t count) {
+    string_list_owned struct string_list arguments = {0};
+    string_list_append(&arguments, helper);
+    string_list_append_owned(&arguments, text_formatted("%d", (int)pid));
+    for (size_t i = 0; i < count; i++) {
+        string_list_append_owned(&arguments, text_formatted("%u", mappings[i].container_id));
+        string_list_append_owned(&arguments, text_formatted("%u", mappings[i].host_id));
+        string_list_append_owned(&arguments, text_formatted("%u", mappings[i].size));
+    }
+    pid_t child = fork();
+    if (child < 0)
+        return error_system(errno, "fork", "%s", helper);
+    if (child == 0) {
+        static char *const environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
+        execvpe(helper, arguments.items, environment);
+        _exit(127);
+    }
+    int status;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (status != 0)
+        return error_new(ERROR_UNAVAILABLE, "%s could not map the ids of linux.%cidMappings (is it installed, and are they in /etc/sub%cid?)",
+                         helper, helper[3], helper[3]);
+    return NULL;
+}
+
+static struct error *map_write(pid_t pid, const char *file, const struct oci_id_mapping *mappings, size_t count) {
+    text_owned struct text lines = {0};
+    for (size_t i = 0; i < count; i++)
+        text_format(&lines, "%u %u %u\n", mappings[i].container_id, mappings[i].host_id, mappings[i].size);
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
+    return file_write_once(AT_FDCWD, path, text_string(&lines));
+}
+
+static bool is_own_id_alone(const struct oci_id_mapping *mappings, size_t count, unsigned id) {
+    return count == 1 && mappings[0].size == 1 && mappings[0].host_id == id;
+}
+
+struct error *namespace_map_ids(pid_t pid, const struct oci_linux *linux_config, bool *allow_setgroups) {
+    const struct oci_id_mapping *uids = linux_config->uid_mappings, *gids = linux_config->gid_mappings;
+    size_t uid_count = linux_config->uid_mappings_count, gid_count = linux_config->gid_mappings_count;
+    if (uid_count == 0 || gid_count == 0)
+        return error_new(ERROR_INVALID, "linux.%s: a new user namespace needs mappings", uid_count ? "gidMappings" : "uidMappings");
+    *allow_setgroups = true;
+    if (geteuid() != 0) {
+        if (is_own_id_alone(uids, uid_count, geteuid()) && is_own_id_alone(gids, gid_count, getegid())) {
+            /* The kernel lets a user map its own group only where setgroups is out (CVE-2014-8989). */
+            char path[64];
+            snprintf(path, sizeof path, "/proc/%d/setgroups", (int)pid);
+            TRY(file_write_once(AT_FDCWD, path, "deny"));
+            *allow_setgroups = false;
+        } else {
+            TRY(map_by_helper("newuidmap", pid, uids, uid_count));
+            return map_by_helper("newgidmap", pid, gids, gid_count);
+        }
+    }
+    TRY(map_write(pid, "gid_map", gids, gid_count));
+    return map_write(pid, "uid_map", uids, uid_count);
+}

@@ -1,0 +1,262 @@
+#include "rootfs/mounts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/memory.h"
+#include "rootfs/attach.h"
+#include "rootfs/mount_options.h"
+#include "sys/calls.h"
+
+/* More than this in a place that is copied into memory is a mistake that the user should hear of. */
+#define COPY_UP_MAX (256ull * 1024 * 1024)
+
+static struct error *source_open(const struct oci_mount *mount, const struct mount_fact *fact, bool reopen,
+                                 int *out) {
+    if (fact != NULL && fact->source_fd < 0)
+        return error_system(fact->open_errno ? fact->open_errno : EINVAL, "open", "mount source %s", mount->source);
+    if (fact != NULL && !reopen) {
+        *out = fcntl(fact->source_fd, F_DUPFD_CLOEXEC, 0);
+        if (*out < 0)
+            return error_system(errno, "duplicate", "descriptor of mount source %s", mount->source);
+        return NULL;
+    }
+    const char *path = fact != NULL ? fact->real_path : mount->source;
+    *out = open(path, O_PATH | O_CLOEXEC);
+    if (*out < 0)
+        return error_system(errno, "open", "mount source %s", path);
+    struct stat status;
+    if (fstat(*out, &status) < 0)
+        return error_system(errno, "stat", "mount source %s", path);
+    if (fact != NULL && (status.st_dev != fact->status.st_dev || status.st_ino != fact->status.st_ino))
+        return error_new(ERROR_REFUSED, "mount source %s was replaced while the container was created", path);
+    if (fact == NULL && strcmp(path, "/dev/null") == 0 &&
+        (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(1, 3)))
+        return error_new(ERROR_REFUSED, "/dev/null of this machine is not the null device (CVE-2025-31133)");
+    return NULL;
+}
+
+static struct error *bind_prepare(const struct oci_mount *mount, const struct mount_options *options,
+                                  const struct mount_fact *fact, bool reopen, int *out) {
+    fd_owned int source = -1;
+    TRY(source_open(mount, fact, reopen, &source));
+    *out = sys_open_tree(source, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | (options->recursive ? AT_RECURSIVE : 0));
+    if (*out < 0)
+        return error_system(errno, "open_tree", "mount source %s", mount->source);
+    /* First slave, then what was asked: a copy of a shared mount is its peer, and "rslave" means a slave of that
+     * peer, "private" and no word at all an end to both (crun #2059, #2066). */
+    if (options->propagation != MS_SHARED) {
+        uint64_t propagation = options->propagation ? options->propagation : MS_PRIVATE;
+        if (options->propagation != 0 && propagation != MS_SLAVE)
+            TRY(mount_propagate(*out, true, MS_SLAVE, mount->source));
+        TRY(mount_propagate(*out, options->propagation == 0 || options->propagation_recursive, propagation,
+                            mount->source));
+    }
+    TRY(mount_change(*out, false, options->set, options->clear, mount->source));
+    return mount_change(*out, true, options->recursive_set, options->recursive_clear, mount->source);
+}
+
+struct error *mount_set_prepare(const struct oci_config *config, const struct mount_fact *const *sources, bool reopen,
+                                struct mount_set *out) {
+    out->count = config->mounts_count;
+    out->trees = memory_resize(NULL, out->count, sizeof *out->trees);
+    for (size_t i = 0; i < out->count; i++)
+        out->trees[i] = -1;
+    for (size_t i = 0; i < out->count; i++) {
+        memory_owned char *field = text_formatted("mounts[%zu]", i);
+        struct mount_options options;
+        TRY(mount_options_parse(&config->mounts[i], field, &options));
+        struct error *error = NULL;
+        if (options.bind)
+            error = bind_prepare(&config->mounts[i], &options, sources ? sources[i] : NULL, reopen, &out->trees[i]);
+        mount_options_free(&options);
+        if (error != NULL)
+            return error_context(error, "%s", field);
+    }
+    return NULL;
+}
+
+void mount_set_free(struct mount_set *set) {
+    for (size_t i = 0; i < set->count; i++)
+        fd_close(set->trees[i]);
+    free(set->trees);
+    for (size_t i = 0; i < set->cgroup_views_count; i++) {
+        free(set->cgroup_views[i].name);
+        fd_close(set->cgroup_views[i].tree);
+    }
+    free(set->cgroup_views);
+    *set = (struct mount_set){0};
+}
+
+static struct error *bind_attach(const struct rootfs *root, const struct oci_mount *mount, int tree) {
+    struct container_path path = {mount->destination};
+    struct stat status;
+    if (fstat(tree, &status) < 0)
+        return error_system(errno, "stat", "mount source %s", mount->source);
+    fd_owned int target = -1;
+    if (S_ISDIR(status.st_mode))
+        TRY(rootfs_make_directory(root, path, 0755, (uid_t)-1, (gid_t)-1, &target));
+    else
+        TRY(rootfs_make_file(root, path, (uid_t)-1, (gid_t)-1, &target));
+    return mount_attach(tree, target, mount->destination);
+}
+
+/* The container's own cgroups at /sys/fs/cgroup: in pure v2 the directory itself, else a directory for each
+ * hierarchy, as the machine has them, with the comounted names as links. */
+static struct error *cgroup_attach_views(const struct rootfs *root, const struct oci_mount *mount,
+                                         const struct mount_options *options, struct mount_set *set) {
+    fd_owned int target = -1;
+    TRY(rootfs_make_directory(root, (struct container_path){mount->destination}, 0755, (uid_t)-1, (gid_t)-1, &target));
+    uint64_t attributes = options->set & ~(uint64_t)MOUNT_ATTR_RDONLY;
+    if (set->cgroup_views_count == 1 && set->cgroup_views[0].name[0] == '\0') {
+        TRY(mount_change(set->cgroup_views[0].tree, false, options->set, options->clear, mount->destination));
+        return mount_attach(set->cgroup_views[0].tree, target, mount->destination);
+    }
+    /* Also where there is no cgroup at all: an empty directory, so that the host's never shows (CVE-2023-25809). */
+    string_list_owned struct string_list data = {0};
+    string_list_append(&data, "mode=755");
+    string_list_append(&data, "size=64k");
+    fd_owned int base = -1;
+    TRY(mount_new("tmpfs", "tmpfs", &data, attributes, &base));
+    TRY(mount_attach(base, target, mount->destination));
+    for (size_t i = 0; i < set->cgroup_views_count; i++) {
+        struct cgroup_view *view = &set->cgroup_views[i];
+        if (mkdirat(base, view->name, 0755) < 0)
+            return error_system(errno, "mkdir", "%s/%s", mount->destination, view->name);
+        fd_owned int place = openat(base, view->name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (place < 0)
+            return error_system(errno, "open", "%s/%s", mount->destination, view->name);
+        TRY(mount_change(view->tree, false, options->set, options->clear, view->name));
+        TRY(mount_attach(view->tree, place, view->name));
+        if (strchr(view->name, ',') == NULL)
+            continue;
+        memory_owned char *names = memory_copy_string(view->name);
+        char *rest = NULL;
+        for (char *name = strtok_r(names, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest))
+            if (symlinkat(view->name, base, name) < 0 && errno != EEXIST)
+                return error_system(errno, "symlink", "%s/%s", mount->destination, name);
+    }
+    return mount_change(base, false, options->set & MOUNT_ATTR_RDONLY, 0, mount->destination);
+}
+
+/* /sys where the user namespace does not own the network namespace: the kernel refuses a new sysfs, the host's one is
+ * bound instead, always read-only (crun #2178). */
+static struct error *sysfs_bind(int target, const struct oci_mount *mount, uint64_t attributes) {
+    fd_owned int source = open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (source < 0)
+        return error_system(errno, "open", "/sys");
+    fd_owned int tree = -1;
+    TRY(mount_copy(source, true, "/sys", &tree));
+    TRY(mount_change(tree, true, attributes | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+                     0, "/sys"));
+    return mount_attach(tree, target, mount->destination);
+}
+
+static bool has_option(const struct mount_options *options, const char *prefix) {
+    for (size_t i = 0; i < options->superblock.count; i++)
+        if (text_starts_with(options->superblock.items[i], prefix))
+            return true;
+    return false;
+}
+
+static struct error *filesystem_attach(const struct rootfs *root, const struct oci_mount *mount,
+                                       struct mount_options *options) {
+    struct container_path path = {mount->destination};
+    const char *type = mount->type ? mount->type : "";
+    if (type[0] == '\0')
+        return error_new(ERROR_INVALID, "type: expected a file system type, or \"bind\" among the options");
+    fd_owned int target = -1;
+    bool is_tmpfs = strcmp(type, "tmpfs") == 0;
+    struct stat before;
+    bool existed = false;
+    struct error *missing = rootfs_open(root, path, O_PATH | O_DIRECTORY, &target);
+    if (missing == NULL)
+        existed = fstat(target, &before) == 0;
+    error_ignore(missing); /* made below */
+    if (!existed)
+        TRY(rootfs_make_directory(root, path, 0755, (uid_t)-1, (gid_t)-1, &target));
+    /* A tmpfs takes over the mode of the directory that it covers, unless told (runc #4971); only a tmpfs does. */
+    if (is_tmpfs && existed && !has_option(options, "mode="))
+        string_list_append_owned(&options->superblock, text_formatted("mode=%o", before.st_mode & 07777));
+    if (strcmp(type, "devpts") == 0 && options->superblock.count == 0) {
+        string_list_append(&options->superblock, "newinstance");
+        string_list_append(&options->superblock, "ptmxmode=0666");
+        string_list_append(&options->superblock, "mode=0620");
+    }
+    fd_owned int tree = -1;
+    /* Content is copied before the mount turns read-only. */
+    uint64_t attributes = options->set & ~(options->copy_up ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
+    struct error *error = mount_new(type, mount->source ? mount->source : type, &options->superblock, attributes, &tree);
+    if (error != NULL && error->number == EPERM && strcmp(type, "sysfs") == 0) {
+        error_free(error);
+        return sysfs_bind(target, mount, options->set);
+    }
+    TRY(error);
+    if (is_tmpfs && options->copy_up && existed) {
+        fd_owned int from = -1;
+        TRY(rootfs_open(root, path, O_RDONLY | O_DIRECTORY, &from));
+        TRY(directory_copy(from, tree, COPY_UP_MAX, mount->destination));
+        TRY(mount_change(tree, false, options->set & MOUNT_ATTR_RDONLY, 0, mount->destination));
+    }
+    TRY(mount_attach(tree, target, mount->destination));
+    if (options->propagation != 0)
+        TRY(mount_propagate(tree, options->propagation_recursive, options->propagation, mount->destination));
+    return mount_change(tree, true, options->recursive_set, options->recursive_clear, mount->destination);
+}
+
+struct error *mount_set_attach(const struct rootfs *root, const struct oci_config *config, struct mount_set *set) {
+    for (size_t i = 0; i < config->mounts_count; i++) {
+        const struct oci_mount *mount = &config->mounts[i];
+        memory_owned char *field = text_formatted("mounts[%zu]", i);
+        struct mount_options options;
+        TRY(mount_options_parse(mount, field, &options));
+        struct error *error;
+        if (set->trees[i] >= 0)
+            error = bind_attach(root, mount, set->trees[i]);
+        else if (mount->type != NULL && text_starts_with(mount->type, "cgroup"))
+            error = cgroup_attach_views(root, mount, &options, set);
+        else
+            error = filesystem_attach(root, mount, &options);
+        mount_options_free(&options);
+        if (error != NULL)
+            return error_context(error, "%s (%s)", field, mount->destination);
+    }
+    return NULL;
+}
+
+struct error *scratch_mount(const struct rootfs *root, const struct scratch_request *request) {
+    struct container_path path = {request->path};
+    fd_owned int place = -1;
+    struct error *error = request->create
+                              ? rootfs_make_directory(root, path, request->mode, request->uid, request->gid, &place)
+                              : rootfs_open(root, path, O_PATH | O_DIRECTORY, &place);
+    if (error != NULL && !request->create && (error->number == ENOENT || error->number == ENOTDIR)) {
+        error_ignore(error); /* the image has no such place: nothing to keep writable */
+        return NULL;
+    }
+    TRY(error);
+    fd_owned int tree = -1;
+    if (!request->tmpfs) {
+        TRY(mount_copy(place, false, request->path, &tree));
+        TRY(mount_change(tree, false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, MOUNT_ATTR_RDONLY, request->path));
+        return mount_attach(tree, place, request->path);
+    }
+    struct stat status;
+    if (fstat(place, &status) < 0)
+        return error_system(errno, "stat", "%s in the container's root", request->path);
+    string_list_owned struct string_list data = {0};
+    string_list_append_owned(&data, text_formatted("mode=%o", status.st_mode & 07777));
+    TRY(mount_new("tmpfs", "tmpfs", &data, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &tree));
+    if (fchownat(tree, "", status.st_uid, status.st_gid, AT_EMPTY_PATH) < 0 && errno != EINVAL)
+        return error_system(errno, "chown", "%s in the container's root", request->path);
+    fd_owned int from = -1;
+    TRY(rootfs_open(root, path, O_RDONLY | O_DIRECTORY, &from));
+    TRY(directory_copy(from, tree, COPY_UP_MAX, request->path));
+    return mount_attach(tree, place, request->path);
+}

@@ -1,0 +1,90 @@
+#include "rootfs/pivot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "rootfs/attach.h"
+#include "sys/calls.h"
+
+struct propagation_word {
+    const char *name;
+    unsigned long flags;
+};
+
+static const struct propagation_word propagation_words[] = {
+    {"shared", MS_SHARED},         {"rshared", MS_SHARED | MS_REC},     {"slave", MS_SLAVE},
+    {"rslave", MS_SLAVE | MS_REC}, {"private", MS_PRIVATE},             {"rprivate", MS_PRIVATE | MS_REC},
+    {"unbindable", MS_UNBINDABLE}, {"runbindable", MS_UNBINDABLE | MS_REC},
+};
+
+static unsigned long propagation_flags(const struct oci_config *config) {
+    const char *word = config->linux_config ? config->linux_config->rootfs_propagation : NULL;
+    for (size_t i = 0; word != NULL && i < sizeof propagation_words / sizeof propagation_words[0]; i++)
+        if (strcmp(propagation_words[i].name, word) == 0)
+            return propagation_words[i].flags;
+    return 0;
+}
+
+struct error *rootfs_enter(const char *path, const struct stat *judged, const struct oci_config *config,
+                           struct rootfs *out) {
+    unsigned long wanted = propagation_flags(config) & ~(unsigned long)MS_REC;
+    /* Slave lets later mounts of the machine in (hot-plugged volumes of rslave mounts) and none out. */
+    unsigned long outer = wanted == MS_PRIVATE ? MS_PRIVATE : MS_SLAVE;
+    if (mount(NULL, "/", NULL, MS_REC | outer, NULL) < 0)
+        return error_system(errno, "set propagation of", "/");
+    fd_owned int place = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (place < 0)
+        return error_system(errno, "open", "root.path %s", path);
+    struct stat status;
+    if (fstat(place, &status) < 0)
+        return error_system(errno, "stat", "root.path %s", path);
+    if (status.st_dev != judged->st_dev || status.st_ino != judged->st_ino)
+        return error_new(ERROR_REFUSED, "root.path %s was replaced while the container was created", path);
+    fd_owned int tree = -1;
+    TRY(mount_copy(place, true, path, &tree));
+    TRY(mount_attach(tree, place, path));
+    out->fd = fd_take(&tree);
+    return NULL;
+}
+
+struct error *rootfs_make_readonly(const struct rootfs *root) {
+    return mount_change(root->fd, false, MOUNT_ATTR_RDONLY, 0, "the container's root");
+}
+
+struct error *rootfs_pivot(const struct rootfs *root, bool no_pivot) {
+    fd_owned int old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (old_root < 0)
+        return error_system(errno, "open", "/");
+    if (fchdir(root->fd) < 0)
+        return error_system(errno, "chdir", "to the container's root");
+    if (no_pivot) {
+        if (sys_move_mount(root->fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+            return error_system(errno, "move", "the container's root to /");
+        if (chroot(".") < 0)
+            return error_system(errno, "chroot", "to the container's root");
+    } else {
+        /* The same directory twice: the old root ends up mounted over the new one, and is found by its descriptor. */
+        if (sys_pivot_root(".", ".") < 0)
+            return error_system(errno, "pivot_root", "to the container's root");
+        if (fchdir(old_root) < 0)
+            return error_system(errno, "chdir", "to the old root");
+        if (mount(NULL, ".", NULL, MS_SLAVE | MS_REC, NULL) < 0)
+            return error_system(errno, "set propagation of", "the old root");
+        if (umount2(".", MNT_DETACH) < 0)
+            return error_system(errno, "unmount", "the old root");
+    }
+    if (chdir("/") < 0)
+        return error_system(errno, "chdir", "/");
+    return NULL;
+}
+
+struct error *rootfs_propagate(const struct oci_config *config) {
+    unsigned long flags = propagation_flags(config);
+    if (flags != 0 && mount(NULL, "/", NULL, flags, NULL) < 0)
+        return error_system(errno, "set propagation of", "/ (linux.rootfsPropagation)");
+    return NULL;
+}

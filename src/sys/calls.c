@@ -1,0 +1,99 @@
+#include "sys/calls.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <linux/sched.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* Not in Debian 12's kernel headers: include/uapi/linux/pidfd.h of 6.15. */
+struct pidfd_info_615 {
+    uint64_t mask;
+    uint64_t cgroupid;
+    uint32_t pid, tgid, ppid;
+    uint32_t ruid, rgid, euid, egid, suid, sgid, fsuid, fsgid;
+    int32_t exit_code;
+};
+#define PIDFD_GET_INFO_615 _IOWR(0xFF, 11, struct pidfd_info_615)
+#define PIDFD_INFO_EXIT_615 (1ULL << 3)
+
+pid_t sys_clone3(uint64_t flags, int *pidfd, int cgroup_fd) {
+    int descriptor = -1;
+    struct clone_args arguments = {
+        .flags = flags | CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&descriptor, .exit_signal = SIGCHLD};
+    if (flags & CLONE_PARENT) /* the kernel takes it from the caller then, and refuses one */
+        arguments.exit_signal = 0;
+    if (cgroup_fd >= 0) {
+        arguments.flags |= CLONE_INTO_CGROUP;
+        arguments.cgroup = (uint64_t)cgroup_fd;
+    }
+    pid_t pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
+    if (pid > 0)
+        *pidfd = descriptor;
+    return pid;
+}
+
+int sys_openat2(int directory, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve) {
+    struct open_how how = {.flags = flags | O_CLOEXEC, .mode = mode, .resolve = resolve};
+    return (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+}
+
+int sys_open_tree(int directory, const char *path, unsigned flags) {
+    return (int)syscall(SYS_open_tree, directory, path, flags | OPEN_TREE_CLOEXEC);
+}
+
+int sys_move_mount(int from_directory, const char *from, int to_directory, const char *to, unsigned flags) {
+    return (int)syscall(SYS_move_mount, from_directory, from, to_directory, to, flags);
+}
+
+int sys_fsopen(const char *type, unsigned flags) {
+    return (int)syscall(SYS_fsopen, type, flags | FSOPEN_CLOEXEC);
+}
+
+int sys_fsconfig(int fs, unsigned command, const char *key, const void *value, int auxiliary) {
+    return (int)syscall(SYS_fsconfig, fs, command, key, value, auxiliary);
+}
+
+int sys_fsmount(int fs, unsigned flags, unsigned attributes) {
+    return (int)syscall(SYS_fsmount, fs, flags | FSMOUNT_CLOEXEC, attributes);
+}
+
+int sys_mount_setattr(int directory, const char *path, unsigned flags, const struct mount_attr *attributes) {
+    return (int)syscall(SYS_mount_setattr, directory, path, flags, attributes, sizeof *attributes);
+}
+
+int sys_pivot_root(const char *new_root, const char *put_old) {
+    return (int)syscall(SYS_pivot_root, new_root, put_old);
+}
+
+int sys_pidfd_open(pid_t pid, unsigned flags) {
+    return (int)syscall(SYS_pidfd_open, pid, flags);
+}
+
+int sys_pidfd_send_signal(int pidfd, int signal) {
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
+}
+
+int sys_close_range(unsigned first, unsigned last, unsigned flags) {
+    return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+int sys_keyctl_join_session(const char *name) {
+    return (int)syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, name, 0, 0, 0);
+}
+
+int sys_pidfd_exit_status(int pidfd, int *wait_status) {
+    struct pidfd_info_615 info = {.mask = PIDFD_INFO_EXIT_615};
+    if (ioctl(pidfd, PIDFD_GET_INFO_615, &info) < 0) {
+        errno = ENOSYS;
+        return -1;
+    }
+    if (!(info.mask & PIDFD_INFO_EXIT_615)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    *wait_status = info.exit_code;
+    return 0;
+}

@@ -1,0 +1,43 @@
+/* Raw system calls that glibc 2.36 lacks or whose headers collide; each returns as the kernel does through syscall(2):
+ * -1 with errno on failure. The only place with kernel-header conditionals. */
+#pragma once
+
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* clone3 without a stack of its own: the child goes on here, as after fork. `cgroup_fd` -1: none. *pidfd receives a
+ * descriptor of the child in the parent. */
+pid_t sys_clone3(uint64_t flags, int *pidfd, int cgroup_fd);
+
+int sys_openat2(int directory, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve);
+
+int sys_open_tree(int directory, const char *path, unsigned flags);
+int sys_move_mount(int from_directory, const char *from, int to_directory, const char *to, unsigned flags);
+int sys_fsopen(const char *type, unsigned flags);
+int sys_fsconfig(int fs, unsigned command, const char *key, const void *value, int auxiliary);
+int sys_fsmount(int fs, unsigned flags, unsigned attributes);
+int sys_mount_setattr(int directory, const char *path, unsigned flags, const struct mount_attr *attributes);
+int sys_pivot_root(const char *new_root, const char *put_old);
+
+int sys_pidfd_open(pid_t pid, unsigned flags);
+int sys_pidfd_send_signal(int pidfd, int signal);
+int sys_close_range(unsigned first, unsigned last, unsigned flags);
+int sys_keyctl_join_session(const char *name);
+
+/* How the process behind a pidfd ended, as a wait status. -1 with ENOSYS where the kernel (before 6.15) cannot say,
+ * EAGAIN while it runs. */
+int sys_pidfd_exit_status(int pidfd, int *wait_status);
+
+#ifndef CLONE_INTO_CGROUP
+#define CLONE_INTO_CGROUP 0x200000000ULL
+#endif
+#ifndef CLONE_CLEAR_SIGHAND
+#define CLONE_CLEAR_SIGHAND 0x100000000ULL
+#endif
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
