@@ -303,12 +303,14 @@ extern const struct schema oci_resources_schema;
 extern const struct schema oci_seccomp_schema;
 extern const struct schema oci_state_schema;
 
-/* schema_read with the rules that a table cannot say: process.cwd absolute, args not empty, no duplicate namespaces,
- * no duplicate rlimits, env entries of the form NAME=VALUE, known capability and rlimit names, mappings of size > 0,
- * and so on. Each error names the field and the value allowed. *out is freed with oci_config_free. */
+/* schema_read with the rules that a table cannot say: process.cwd absolute, args not empty, no duplicate
+ * namespaces, no duplicate rlimits, env entries of the form NAME=VALUE, known capability and rlimit names,
+ * mappings of size > 0, and so on. Each error names the field and the value allowed. *out is freed with
+ * oci_config_free. */
 fallible oci_config_parse(const char *document, const char *bytes, size_t length, struct oci_config **out);
 fallible oci_process_parse(const char *document, const char *bytes, size_t length, struct oci_process **out);
-fallible oci_resources_parse(const char *document, const char *bytes, size_t length, struct oci_resources **out);
+fallible oci_resources_parse(const char *document, const char *bytes, size_t length,
+                             struct oci_resources **out);
 
 /* The checks alone, for a document that was changed after it was read. */
 fallible oci_config_check(const struct oci_config *config);

@@ -1,7 +1,7 @@
 /* One table describes each JSON document as a C structure; reader, writer, copy and free all walk that table.
  * The reader is an event reader (yajl), bounded in size and depth; unknown keys are ignored, as the runtime
- * specification asks ("Extensibility"); a wrong type or a value out of range is an error that names its JSON path,
- * for example `linux.resources.pids.limit: expected an integer, found a string`. */
+ * specification asks ("Extensibility"); a wrong type or a value out of range is an error that names its JSON
+ * path, for example `linux.resources.pids.limit: expected an integer, found a string`. */
 #pragma once
 
 #include <stddef.h>
@@ -46,7 +46,7 @@ void string_map_set(struct string_map *map, const char *key, const char *value);
 void string_map_free(struct string_map *map);
 
 enum schema_type {
-    SCHEMA_STRING,          /* char *, NULL when absent */
+    SCHEMA_STRING,          /* char *, NULL when absent; "" is read as absent unless the field is required */
     SCHEMA_BOOL,            /* bool */
     SCHEMA_INT32,           /* int32_t */
     SCHEMA_INT64,           /* int64_t */
@@ -77,12 +77,13 @@ struct schema {
     const char *name; /* of the document or object, for messages about its root */
     size_t size;      /* of the C structure */
     const struct schema_field *fields;
-    size_t field_count;
+    size_t field_count; /* at most 64 */
 };
 
 /* Reads `length` bytes of JSON. `document` names the file in messages. *out is the caller's, to be given to
  * schema_free; it is NULL on error. */
-fallible schema_read(const struct schema *schema, const char *document, const char *bytes, size_t length, void **out);
+fallible schema_read(const struct schema *schema, const char *document, const char *bytes, size_t length,
+                     void **out);
 /* Writes compact JSON; members that are absent, empty or zero and not required are left out. */
 void schema_write(const struct schema *schema, const void *object, struct json_writer *json);
 /* A deep copy, to be given to schema_free. */

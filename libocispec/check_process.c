@@ -1,0 +1,143 @@
+/* The rules of config.md, "Process". */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "libocispec/check.h"
+#include "libocispec/names.h"
+
+static const char *const scheduler_policies[] = {
+    "SCHED_OTHER", "SCHED_FIFO", "SCHED_RR", "SCHED_BATCH", "SCHED_ISO", "SCHED_IDLE", "SCHED_DEADLINE", NULL,
+};
+static const char *const scheduler_flags[] = {
+    "SCHED_FLAG_RESET_ON_FORK",  "SCHED_FLAG_RECLAIM",
+    "SCHED_FLAG_DL_OVERRUN",     "SCHED_FLAG_KEEP_POLICY",
+    "SCHED_FLAG_KEEP_PARAMS",    "SCHED_FLAG_UTIL_CLAMP_MIN",
+    "SCHED_FLAG_UTIL_CLAMP_MAX", NULL,
+};
+static const char *const io_priority_classes[] = {"IOPRIO_CLASS_RT", "IOPRIO_CLASS_BE", "IOPRIO_CLASS_IDLE",
+                                                  NULL};
+
+static fallible check_command(const char *at, const struct oci_process *process) {
+    if (process->cwd == NULL || process->cwd[0] != '/')
+        return check_unexpected("an absolute path", process->cwd, "%scwd", at);
+    if (process->args.count == 0)
+        return error_new(ERROR_INVALID, "%sargs: must not be empty", at);
+    for (size_t i = 0; i < process->env.count; i++) {
+        const char *equals = strchr(process->env.items[i], '=');
+        if (equals == NULL || equals == process->env.items[i]) /* what it is instead may be a secret */
+            return error_new(ERROR_INVALID, "%senv[%zu]: expected the form NAME=VALUE", at, i);
+    }
+    return NULL;
+}
+
+static fallible check_user(const char *at, const struct oci_user *user) {
+    if (user->umask.set && user->umask.value > 0777)
+        return error_new(ERROR_INVALID,
+                         "%suser.umask: expected an integer between 0 and 511 (0777), found %u", at,
+                         user->umask.value);
+    return NULL;
+}
+
+static fallible check_rlimits(const char *at, const struct oci_process *process) {
+    uint64_t seen = 0;
+    for (size_t i = 0; i < process->rlimits_count; i++) {
+        const struct oci_rlimit *rlimit = &process->rlimits[i];
+        int number = oci_rlimit_number(rlimit->type);
+        if (number < 0)
+            return check_unexpected("a known resource limit", rlimit->type, "%srlimits[%zu].type", at, i);
+        if ((seen >> number & 1) != 0)
+            return error_new(ERROR_INVALID, "%srlimits[%zu].type: %s is there twice", at, i, rlimit->type);
+        seen |= UINT64_C(1) << number;
+        if (rlimit->soft > rlimit->hard)
+            return error_new(ERROR_INVALID, "%srlimits[%zu].soft: expected at most hard, %llu, found %llu",
+                             at, i, (unsigned long long)rlimit->hard, (unsigned long long)rlimit->soft);
+    }
+    return NULL;
+}
+
+static fallible check_capabilities(const char *at, const struct oci_capabilities *capabilities) {
+    static const char what[] = "a known capability";
+    if (capabilities == NULL)
+        return NULL;
+    memory_owned char *inner = text_formatted("%scapabilities.", at);
+    TRY(check_words(inner, "bounding", &capabilities->bounding, oci_capability_names, what));
+    TRY(check_words(inner, "effective", &capabilities->effective, oci_capability_names, what));
+    TRY(check_words(inner, "inheritable", &capabilities->inheritable, oci_capability_names, what));
+    TRY(check_words(inner, "permitted", &capabilities->permitted, oci_capability_names, what));
+    return check_words(inner, "ambient", &capabilities->ambient, oci_capability_names, what);
+}
+
+/* A decimal number of a processor at *list, which is moved beyond it; -1 if there is none. */
+static long cpu_number(const char **list) {
+    long number = 0;
+    const char *digit = *list;
+    for (; *digit >= '0' && *digit <= '9' && digit - *list < 7; digit++)
+        number = number * 10 + (*digit - '0');
+    if (digit == *list)
+        return -1;
+    *list = digit;
+    return number;
+}
+
+/* "0-3,7" */
+static bool cpu_list_valid(const char *list) {
+    for (;; list++) {
+        long first = cpu_number(&list);
+        if (first < 0)
+            return false;
+        if (*list == '-') {
+            list++;
+            if (cpu_number(&list) < first)
+                return false;
+        }
+        if (*list != ',')
+            return *list == '\0';
+    }
+}
+
+static fallible check_scheduling(const char *at, const struct oci_process *process) {
+    const struct oci_scheduler *scheduler = process->scheduler;
+    const struct oci_io_priority *io = process->io_priority;
+    const struct oci_cpu_affinity *affinity = process->exec_cpu_affinity;
+    if (scheduler != NULL) {
+        if (oci_name_index(scheduler_policies, scheduler->policy) < 0)
+            return check_unexpected("a known scheduling policy", scheduler->policy, "%sscheduler.policy", at);
+        if (scheduler->nice < -20 || scheduler->nice > 19)
+            return error_new(ERROR_INVALID,
+                             "%sscheduler.nice: expected an integer between -20 and 19, found %d", at,
+                             scheduler->nice);
+        memory_owned char *inner = text_formatted("%sscheduler.", at);
+        TRY(check_words(inner, "flags", &scheduler->flags, scheduler_flags, "a known scheduler flag"));
+    }
+    if (io != NULL) {
+        if (oci_name_index(io_priority_classes, io->class_name) < 0)
+            return check_unexpected("a known I/O priority class", io->class_name, "%sioPriority.class", at);
+        if (io->priority < 0 || io->priority > 7)
+            return error_new(ERROR_INVALID,
+                             "%sioPriority.priority: expected an integer between 0 and 7, found %d", at,
+                             io->priority);
+    }
+    if (affinity != NULL) {
+        if (affinity->initial != NULL && !cpu_list_valid(affinity->initial))
+            return check_unexpected("a list of processors like 0-3,7", affinity->initial,
+                                    "%sexecCPUAffinity.initial", at);
+        if (affinity->final != NULL && !cpu_list_valid(affinity->final))
+            return check_unexpected("a list of processors like 0-3,7", affinity->final,
+                                    "%sexecCPUAffinity.final", at);
+    }
+    return NULL;
+}
+
+struct error *check_process(const char *at, const struct oci_process *process) {
+    TRY(check_command(at, process));
+    TRY(check_user(at, &process->user));
+    TRY(check_rlimits(at, process));
+    TRY(check_capabilities(at, process->capabilities));
+    const struct optional_int64 *score = &process->oom_score_adj;
+    if (score->set && (score->value < -1000 || score->value > 1000))
+        return error_new(ERROR_INVALID,
+                         "%soomScoreAdj: expected an integer between -1000 and 1000, found %lld", at,
+                         (long long)score->value);
+    return check_scheduling(at, process);
+}

@@ -1,0 +1,29 @@
+/* Names of the runtime specification that have a number in the kernel, and the closed sets of words. */
+#pragma once
+
+#include <stdbool.h>
+
+/* The number of "CAP_CHOWN" ... "CAP_CHECKPOINT_RESTORE" (capabilities(7)), -1 if the name is unknown. */
+int oci_capability_number(const char *name);
+/* The name of a capability, NULL beyond the last one known. */
+const char *oci_capability_name(int number);
+/* The RLIMIT_ number of "RLIMIT_NOFILE" ... (getrlimit(2)), -1 if the name is unknown. */
+int oci_rlimit_number(const char *name);
+
+/* Sets of words, each closed by NULL. */
+extern const char *const oci_capability_names[]; /* in the order of their numbers */
+extern const char *const oci_namespace_types[];
+extern const char *const oci_hook_names[];
+extern const char *const oci_seccomp_actions[];
+extern const char *const oci_seccomp_operators[];
+extern const char *const oci_seccomp_architectures[];
+extern const char *const oci_seccomp_flags[];
+
+/* The place of `name` in such a set, or -1; NULL is in none. */
+int oci_name_index(const char *const *names, const char *name);
+
+/* The path below /proc/sys of a sysctl key, "net.ipv4.conf.eth0/1.forwarding" ->
+ * "net/ipv4/conf/eth0.1/forwarding" (sysctl.d(5): the first separator decides which of "." and "/"
+ * separates). NULL if a component is empty, "." or
+ * ".."; else the caller frees it. */
+char *oci_sysctl_path(const char *key);
