@@ -1,0 +1,52 @@
+/* The rules of the wall, as one plan from which they are written and with which they are compared. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "egress/nft.h"
+#include "egress/routes.h"
+
+#define WALL_TABLE "pinfold"
+#define WALL_LOG_GROUP 20594 /* "Pr"; one holder a group and network namespace */
+#define WALL_PREFIX_HELD "pinfold held"
+#define WALL_PREFIX_DENIED "pinfold denied"
+#define WALL_COUNTER_DENIED "denied"
+#define WALL_COUNTER_LOGGED "logged"
+/* A TCP header behind an IPv6 header with a few extensions, and most DNS questions. */
+#define WALL_SNAP_LENGTH 192
+
+enum wall_variant {
+    WALL_ALONE,      /* depends on no interface: nothing but loopback addresses */
+    WALL_INTERFACES, /* also replies to inbound connections, and the container's own addresses */
+    WALL_EGRESS      /* the same, and a netdev egress chain that lets only marked packets out */
+};
+
+struct wall_plan {
+    enum wall_variant variant;
+    struct nft_chain chains[8];
+    size_t chain_count;
+    struct nft_rule rules[24];
+    size_t rule_count;
+    /* The netdev table, with WALL_EGRESS and at least one device. */
+    struct nft_chain egress_chain;
+    struct nft_rule egress_rules[2];
+    const char **devices;
+};
+
+/* `mark` is the secret of this namespace that tells packets which the output chain let through; not 0.
+ * `links` may be NULL except with WALL_EGRESS, and must live as long as the plan. */
+void wall_plan_make(struct wall_plan *plan, enum wall_variant variant, uint32_t mark,
+                    const struct link_list *links);
+void wall_plan_free(struct wall_plan *plan);
+#define wall_plan_owned __attribute__((cleanup(wall_plan_free)))
+
+/* Appends what raises the wall in a namespace without one (the table is new, or the batch is refused with
+ * EEXIST). */
+void wall_plan_put_new(const struct wall_plan *plan, struct netlink_batch *batch, const void *user_data,
+                       size_t user_data_length);
+/* Appends what puts the plan's rules in the place of any earlier plan's, in the table that is there. `netdev`
+ * says whether to touch the netdev table at all: kernels without the family refuse any message about it. */
+void wall_plan_put_again(const struct wall_plan *plan, struct netlink_batch *batch, bool netdev);
+/* Fails unless both tables hold exactly the plan. */
+fallible wall_plan_compare(const struct wall_plan *plan, int socket);

@@ -1,0 +1,261 @@
+#include "egress/egress.h"
+
+#include <errno.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "egress/rules.h"
+
+/* Entries of the table's user data. Type 0 is the comment that nft(8) shows. */
+#define USER_DATA_DIGEST 0
+#define USER_DATA_MARK 0x50
+#define DIGEST_MAX 127
+
+struct wall_identity {
+    char digest[DIGEST_MAX + 1];
+    uint32_t mark;
+};
+
+/* Reads the table's user data: *found false where there is no table. A table that is not ours has an empty
+ * digest. */
+static struct error *identity_read(int socket, bool *found, struct wall_identity *out) {
+    uint8_t data[NFT_USERDATA_MAXLEN];
+    uint32_t flags = 0;
+    size_t length = 0;
+    *out = (struct wall_identity){0};
+    TRY(nft_table_read(socket, NFPROTO_INET, WALL_TABLE, found, &flags, data, sizeof data, &length));
+    if (!*found)
+        return NULL;
+    if (flags != 0)
+        return error_new(ERROR_UNAVAILABLE,
+                         "the egress wall is not as it was written: its table has flags %#x", flags);
+    struct netlink_attribute all = {.value = data, .length = length}, digest, mark;
+    if (nft_user_data_find(all, USER_DATA_DIGEST, &digest) &&
+        nft_user_data_find(all, USER_DATA_MARK, &mark) && digest.length > 0 &&
+        digest.length <= sizeof out->digest) {
+        memcpy(out->digest, digest.value, digest.length);
+        out->digest[sizeof out->digest - 1] = '\0';
+        out->mark = netlink_get_u32(mark);
+    }
+    return NULL;
+}
+
+static struct error *join(int socket, const char *digest) {
+    bool found = false;
+    struct wall_identity identity;
+    TRY(identity_read(socket, &found, &identity));
+    if (!found)
+        return error_system(EEXIST, "join", "the egress wall, which went as it was joined");
+    if (identity.digest[0] == '\0')
+        return error_new(ERROR_REFUSED,
+                         "net.namespace.shared: the network namespace has a table inet " WALL_TABLE
+                         " that is not an egress wall");
+    if (strcmp(identity.digest, digest) != 0)
+        return error_new(
+            ERROR_REFUSED,
+            "net.namespace.shared: the network namespace belongs to a container with another network "
+            "policy (digest %.12s, not %.12s); all containers of a pod need the same one",
+            identity.digest, digest);
+    return NULL;
+}
+
+struct error *wall_raise(const char *digest, bool *joined) {
+    *joined = false;
+    size_t length = strlen(digest);
+    if (length == 0 || length > DIGEST_MAX)
+        return error_new(ERROR_INVALID, "the digest of the network policy must have 1 to %d bytes",
+                         DIGEST_MAX);
+    TRY(routes_loopback_up());
+
+    struct wall_identity identity = {0};
+    while (identity.mark == 0)
+        if (getrandom(&identity.mark, sizeof identity.mark, 0) < 0)
+            return error_system(errno, "getrandom", "mark of the egress wall");
+    uint8_t data[NFT_USERDATA_MAXLEN];
+    size_t data_length = nft_user_data_put(data, USER_DATA_DIGEST, digest, (uint8_t)(length + 1));
+    data_length +=
+        nft_user_data_put(data + data_length, USER_DATA_MARK, &identity.mark, sizeof identity.mark);
+
+    fd_owned int socket = -1;
+    TRY(netlink_open(NETLINK_NETFILTER, &socket));
+    wall_plan_owned struct wall_plan plan = {0};
+    wall_plan_make(&plan, WALL_ALONE, identity.mark, NULL);
+    netlink_batch_owned struct netlink_batch batch = {0};
+    nft_batch_begin(&batch);
+    wall_plan_put_new(&plan, &batch, data, data_length);
+    nft_batch_end(&batch);
+    struct error *error = nft_commit(socket, &batch, "raise the egress wall");
+    if (error == NULL || error->number != EEXIST)
+        return error;
+    error_free(error);
+    TRY(join(socket, digest));
+    *joined = true;
+    return NULL;
+}
+
+static struct error *plan_write(int socket, const struct wall_plan *plan, bool netdev) {
+    netlink_batch_owned struct netlink_batch batch = {0};
+    nft_batch_begin(&batch);
+    wall_plan_put_again(plan, &batch, netdev);
+    nft_batch_end(&batch);
+    return nft_commit(socket, &batch, "complete the egress wall");
+}
+
+/* Writes the plan of a variant unless it is there already, and reads it back. */
+static struct error *variant_put(int socket, enum wall_variant variant, uint32_t mark,
+                                 const struct link_list *links) {
+    wall_plan_owned struct wall_plan plan = {0};
+    wall_plan_make(&plan, variant, mark, links);
+    bool netdev = false, hooked = false;
+    uint32_t flags;
+    uint8_t ignored[NFT_USERDATA_MAXLEN];
+    size_t ignored_length;
+    TRY(nft_table_read(socket, NFPROTO_NETDEV, WALL_TABLE, &hooked, &flags, ignored, sizeof ignored,
+                       &ignored_length));
+    netdev = hooked || variant == WALL_EGRESS;
+    if (variant != WALL_EGRESS && !hooked) {
+        struct error *difference = wall_plan_compare(&plan, socket);
+        if (difference == NULL)
+            return NULL;
+        error_free(difference);
+    }
+    TRY(plan_write(socket, &plan, netdev));
+    return wall_plan_compare(&plan, socket);
+}
+
+struct error *wall_complete(void) {
+    link_list_owned struct link_list links = {0};
+    TRY(links_read(&links));
+    fd_owned int socket = -1;
+    TRY(netlink_open(NETLINK_NETFILTER, &socket));
+    bool found = false;
+    struct wall_identity identity;
+    TRY(identity_read(socket, &found, &identity));
+    if (!found || identity.mark == 0)
+        return error_new(ERROR_UNAVAILABLE,
+                         "the egress wall is not there: the network namespace has no table inet " WALL_TABLE
+                         " of ours");
+    if (links.count == 0) {
+        TRY(variant_put(socket, WALL_ALONE, identity.mark, NULL));
+    } else {
+        /* Without CONFIG_NETFILTER_EGRESS (Linux 5.16) the output chain stands alone: packet sockets need
+         * CAP_NET_RAW, which no workload behind a wall has. */
+        struct error *error = variant_put(socket, WALL_EGRESS, identity.mark, &links);
+        if (error != NULL) {
+            error_free(error);
+            TRY(variant_put(socket, WALL_INTERFACES, identity.mark, &links));
+        }
+    }
+    return routes_local_add();
+}
+
+struct error *wall_verify(void) {
+    fd_owned int socket = -1;
+    TRY(netlink_open(NETLINK_NETFILTER, &socket));
+    bool found = false;
+    struct wall_identity identity;
+    TRY(identity_read(socket, &found, &identity));
+    if (!found || identity.mark == 0)
+        return error_new(ERROR_UNAVAILABLE,
+                         "the egress wall is not there: the network namespace has no table inet " WALL_TABLE
+                         " of ours");
+    link_list_owned struct link_list links = {0};
+    TRY(links_read(&links));
+    error_owned first = NULL;
+    for (enum wall_variant variant = WALL_ALONE; variant <= WALL_EGRESS; variant++) {
+        wall_plan_owned struct wall_plan plan = {0};
+        wall_plan_make(&plan, variant, identity.mark, &links);
+        /* Interfaces that came later are denied by the output chain, and are none of the hooks'. */
+        plan.egress_chain.devices = NULL;
+        struct error *difference = wall_plan_compare(&plan, socket);
+        if (difference == NULL)
+            return NULL;
+        /* The words of the variant that fits the namespace are the ones that help. */
+        if (variant == WALL_ALONE || links.count > 0) {
+            error_free(first);
+            first = difference;
+        } else {
+            error_free(difference);
+        }
+    }
+    struct error *result = first;
+    first = NULL;
+    return result;
+}
+
+struct error *wall_remove(void) {
+    fd_owned int socket = -1;
+    TRY(netlink_open(NETLINK_NETFILTER, &socket));
+    for (int i = 0; i < 2; i++) {
+        uint8_t family = i == 0 ? NFPROTO_NETDEV : NFPROTO_INET, ignored[NFT_USERDATA_MAXLEN];
+        bool found = false;
+        uint32_t flags;
+        size_t ignored_length;
+        TRY(nft_table_read(socket, family, WALL_TABLE, &found, &flags, ignored, sizeof ignored,
+                           &ignored_length));
+        if (!found)
+            continue;
+        netlink_batch_owned struct netlink_batch batch = {0};
+        nft_batch_begin(&batch);
+        nft_table_delete(&batch, family, WALL_TABLE);
+        nft_batch_end(&batch);
+        struct error *error = nft_commit(socket, &batch, "remove the egress wall");
+        if (error != NULL && error->number == ENOENT) { /* somebody was faster */
+            error_free(error);
+            continue;
+        }
+        TRY(error);
+    }
+    return routes_local_remove();
+}
+
+struct error *wall_open_sockets(struct wall_sockets *out) {
+    struct wall_sockets sockets = WALL_SOCKETS_NONE;
+    struct error *error = netlink_open(NETLINK_NETFILTER, &sockets.packet_log);
+    if (error == NULL)
+        error = netlink_open(NETLINK_SOCK_DIAG, &sockets.socket_diagnosis);
+    if (error == NULL)
+        error = netlink_open(NETLINK_NETFILTER, &sockets.rules);
+    if (error == NULL) {
+        sockets.reset_ipv4 = socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW);
+        if (sockets.reset_ipv4 < 0)
+            error = error_system(errno, "socket", "raw IPv4");
+    }
+    if (error == NULL) {
+        sockets.reset_ipv6 = socket(AF_INET6, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_RAW);
+        if (sockets.reset_ipv6 < 0 && errno != EAFNOSUPPORT)
+            error = error_system(errno, "socket", "raw IPv6");
+    }
+    bool bound;
+    if (error == NULL)
+        error = packet_log_bind(sockets.packet_log, &bound);
+    if (error != NULL) {
+        wall_close_sockets(&sockets);
+        return error;
+    }
+    *out = sockets;
+    return NULL;
+}
+
+void wall_close_sockets(struct wall_sockets *sockets) {
+    fd_close(sockets->packet_log);
+    fd_close(sockets->socket_diagnosis);
+    fd_close(sockets->reset_ipv4);
+    fd_close(sockets->reset_ipv6);
+    fd_close(sockets->rules);
+    *sockets = WALL_SOCKETS_NONE;
+}
+
+struct error *wall_counters_read(int rules, uint64_t *denied, uint64_t *logged) {
+    fd_owned int own = -1;
+    if (rules < 0)
+        TRY(netlink_open(NETLINK_NETFILTER, &own));
+    int socket = rules < 0 ? own : rules;
+    /* `logged` first: whatever comes between the two reads is then too much denied, never too much logged. */
+    TRY(nft_counter_read(socket, NFPROTO_INET, WALL_TABLE, WALL_COUNTER_LOGGED, logged));
+    return nft_counter_read(socket, NFPROTO_INET, WALL_TABLE, WALL_COUNTER_DENIED, denied);
+}
