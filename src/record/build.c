@@ -158,6 +158,11 @@ static void close_object(struct builder *builder) {
 
 /* -- what all records share -- */
 
+/* The first that is there and not empty. */
+static const char *first_of(const char *one, const char *two, const char *three) {
+    return one != NULL && one[0] != '\0' ? one : two != NULL && two[0] != '\0' ? two : three;
+}
+
 static bool is_uuid(const char *text) {
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
     size_t i = 0;
@@ -168,21 +173,21 @@ static bool is_uuid(const char *text) {
 }
 
 static void add_image(struct builder *builder, const struct record_subject *subject) {
-    const char *digest = subject->image_digest;
-    if (subject->image == NULL && digest == NULL)
+    /* The uid is required by the schema; without a digest the name is all that identifies the image. */
+    const char *uid = first_of(subject->image_digest, subject->image, NULL);
+    if (uid == NULL)
         return;
     open_object(builder, "image");
     member(builder, "name", subject->image, RECORD_NAME_MAX);
-    /* Required by the schema; without a digest the name is all that identifies it. */
-    member(builder, "uid", digest ? digest : subject->image, RECORD_NAME_MAX);
+    member(builder, "uid", uid, RECORD_NAME_MAX);
     close_object(builder);
 }
 
 static char *make_container(const struct record_subject *subject) {
     struct builder builder = {0};
     open_object(&builder, NULL);
-    member(&builder, "uid", subject->container_id, RECORD_NAME_MAX);
-    member(&builder, "name", subject->container_name ? subject->container_name : subject->container_id,
+    member(&builder, "uid", first_of(subject->container_id, "unknown", NULL), RECORD_NAME_MAX);
+    member(&builder, "name", first_of(subject->container_name, subject->container_id, "unknown"),
            RECORD_NAME_MAX);
     add_image(&builder, subject);
     json_member_string(&builder.json, "runtime", "pinfold");
@@ -194,16 +199,15 @@ static char *make_container(const struct record_subject *subject) {
 
 static char *make_device(const struct record_subject *subject) {
     struct builder builder = {0};
-    bool named = subject->hostname != NULL && subject->hostname[0] != '\0';
     open_object(&builder, NULL);
-    member(&builder, "hostname", named ? subject->hostname : "localhost", RECORD_NAME_MAX);
+    member(&builder, "hostname", first_of(subject->hostname, "localhost", NULL), RECORD_NAME_MAX);
     member_integer(&builder, "type_id", 0); /* Unknown: a server, a laptop, a virtual machine */
     close_object(&builder);
     return text_take(&builder.json.text);
 }
 
 static char *make_policy(const struct record_subject *subject) {
-    if (subject->policy_name == NULL && subject->policy_digest == NULL)
+    if (first_of(subject->policy_name, subject->policy_digest, NULL) == NULL)
         return NULL;
     struct builder builder = {0};
     open_object(&builder, NULL);
@@ -241,9 +245,9 @@ static char *make_metadata(const struct record_subject *subject, char **correlat
 
 static char *make_application(const struct record_subject *subject) {
     struct builder builder = {0};
-    const char *name = subject->container_name ? subject->container_name : subject->container_id;
     open_object(&builder, NULL);
-    member(&builder, "name", name ? name : "container", RECORD_NAME_MAX);
+    member(&builder, "name", first_of(subject->container_name, subject->container_id, "unknown"),
+           RECORD_NAME_MAX);
     member(&builder, "uid", subject->container_id, RECORD_NAME_MAX);
     close_object(&builder);
     return text_take(&builder.json.text);
@@ -251,10 +255,9 @@ static char *make_application(const struct record_subject *subject) {
 
 static char *make_source_endpoint(const struct record_subject *subject) {
     struct builder builder = {0};
-    const char *id = subject->container_id ? subject->container_id : "container";
-    builder.json.comma = false;
+    const char *id = first_of(subject->container_id, "unknown", NULL);
     member(&builder, "uid", id, RECORD_NAME_MAX);
-    member(&builder, "name", subject->container_name ? subject->container_name : id, RECORD_NAME_MAX);
+    member(&builder, "name", first_of(subject->container_name, id, NULL), RECORD_NAME_MAX);
     return text_take(&builder.json.text);
 }
 
@@ -364,6 +367,8 @@ static int severity(const struct record_event *event) {
 }
 
 static void add_action(struct builder *builder, const struct record_event *event) {
+    enum record_action action =
+        event->action >= RECORD_ALLOWED && event->action <= RECORD_OBSERVED ? event->action : RECORD_OBSERVED;
     static const struct {
         const char *action;
         int disposition_id;
@@ -371,10 +376,10 @@ static void add_action(struct builder *builder, const struct record_event *event
     } rows[] = {[RECORD_ALLOWED] = {"Allowed", 1, "Allowed"},
                 [RECORD_DENIED] = {"Denied", 2, "Blocked"},
                 [RECORD_OBSERVED] = {"Observed", 17, "Logged"}};
-    member_integer(builder, "action_id", event->action);
-    json_member_string(&builder->json, "action", rows[event->action].action);
-    member_integer(builder, "disposition_id", rows[event->action].disposition_id);
-    json_member_string(&builder->json, "disposition", rows[event->action].disposition);
+    member_integer(builder, "action_id", action);
+    json_member_string(&builder->json, "action", rows[action].action);
+    member_integer(builder, "disposition_id", rows[action].disposition_id);
+    json_member_string(&builder->json, "disposition", rows[action].disposition);
     /* The outcome of what the workload tried; a finding has a status of its own: New. */
     member_integer(builder, "status_id",
                    event->class_id == RECORD_FINDING || event->action != RECORD_DENIED ? 1 : 2);
@@ -387,7 +392,7 @@ static void add_file(struct builder *builder, const char *key, const char *path,
     const char *slash = strrchr(path, '/');
     const char *name = slash && slash[1] ? slash + 1 : path;
     open_object(builder, key);
-    member_redacted(builder, "name", name, RECORD_NAME_MAX * 2);
+    member_redacted(builder, "name", name, type_id == 8 ? RECORD_NAME_MAX : RECORD_STRING_MAX);
     member_redacted(builder, "path", path, type_id == 8 ? RECORD_STRING_MAX * 2 : RECORD_PATH_MAX);
     member_integer(builder, "type_id", type_id);
     close_object(builder);
@@ -395,7 +400,7 @@ static void add_file(struct builder *builder, const char *key, const char *path,
 
 /* The process object. Where it is not known (gone before it could be looked up), its uid says so: the schema
  * wants one of pid, uid, cpid, and a reader wants the container beside it. */
-static void add_process(struct builder *builder, const struct record_constants *constants,
+static void add_process(struct builder *builder, const char *container,
                         const struct record_process *process) {
     bool known = process != NULL && process->pid > 0;
     open_object(builder, "process");
@@ -404,7 +409,7 @@ static void add_process(struct builder *builder, const struct record_constants *
     else
         json_member_string(&builder->json, "uid", "unknown");
     if (process != NULL) {
-        member_redacted(builder, "name", process->name, RECORD_NAME_MAX);
+        member_redacted(builder, "name", process->name, 64);
         if (process->command_line != NULL && process->command_line[0] != '\0') {
             text_owned struct text line = {0};
             redact_command_line(process->command_line, strlen(process->command_line), &line);
@@ -420,7 +425,7 @@ static void add_process(struct builder *builder, const struct record_constants *
             close_object(builder);
         }
     }
-    member_raw(builder, "container", constants->container);
+    member_raw(builder, "container", container);
     close_object(builder);
 }
 
@@ -432,7 +437,7 @@ static void add_actor(struct builder *builder, const struct record_constants *co
         event->process == NULL && (event->class_id == RECORD_FINDING || event->class_id == RECORD_LIFECYCLE ||
                                    event->class_id == RECORD_POLICY);
     open_object(builder, "actor");
-    add_process(builder, constants, own ? &runtime : event->process);
+    add_process(builder, constants->container, own ? &runtime : event->process);
     close_object(builder);
 }
 
@@ -508,13 +513,13 @@ static void add_query(struct builder *builder, const struct record_event *event)
 
 static void add_finding(struct builder *builder, const struct record_constants *constants,
                         const struct record_event *event) {
-    const char *reason = event->reason ? event->reason : "finding";
+    const char *reason = first_of(event->reason, "finding", NULL);
     text_owned struct text uid = {0};
     /* One finding for a reason and its subject in a run, however often it is reported. */
     text_format(&uid, "%s/%s/%s", constants->run, reason, event->subject ? event->subject : "");
     open_object(builder, "finding_info");
-    member_redacted(builder, "uid", text_string(&uid), RECORD_STRING_MAX * 2);
-    member_redacted(builder, "title", event->message ? event->message : reason, RECORD_STRING_MAX);
+    member_redacted(builder, "uid", text_string(&uid), RECORD_STRING_MAX);
+    member_redacted(builder, "title", first_of(event->message, reason, NULL), RECORD_STRING_MAX);
     json_key(&builder->json, "types");
     json_array_begin(&builder->json);
     value_bounded(builder, reason, strlen(reason), RECORD_NAME_MAX);
@@ -524,7 +529,7 @@ static void add_finding(struct builder *builder, const struct record_constants *
         json_key(&builder->json, "resources");
         json_array_begin(&builder->json);
         open_object(builder, NULL);
-        member_redacted(builder, "name", event->subject, RECORD_PATH_MAX);
+        member_redacted(builder, "name", event->subject, RECORD_STRING_MAX * 2);
         close_object(builder);
         json_array_end(&builder->json);
     }
@@ -539,10 +544,10 @@ static void add_object(struct builder *builder, const struct record_constants *c
                        const struct record_event *event) {
     switch (event->class_id) {
     case RECORD_FILE:
-        add_file(builder, "file", event->file_path && event->file_path[0] ? event->file_path : "unknown", 0);
+        add_file(builder, "file", first_of(event->file_path, "unknown", NULL), 0);
         break;
     case RECORD_PROCESS:
-        add_process(builder, constants, event->process);
+        add_process(builder, NULL, event->process); /* the actor has the container */
         if (event->has_exit_code)
             member_integer(builder, "exit_code", event->exit_code);
         break;
@@ -591,7 +596,7 @@ void record_body(const struct record_constants *constants, const struct record_e
     json_member_string(&builder.json, "class_name", row->name);
     member_integer(&builder, "category_uid", row->category);
     member_integer(&builder, "activity_id", activity);
-    member(&builder, "activity_name", activity_name ? activity_name : "Other", 64);
+    member(&builder, "activity_name", first_of(activity_name, "Other", NULL), 64);
     member_integer(&builder, "type_uid", row->uid * 100 + activity);
     member_integer(&builder, "severity_id", severity(event));
     add_action(&builder, event);

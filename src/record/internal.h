@@ -12,8 +12,8 @@
 /* No line is longer, so that each is one write(2); the parts below add up to less (test_record). */
 #define RECORD_LINE_MAX 16384
 /* Most bytes of JSON text that one string may become. Longer ones are cut and marked. */
-#define RECORD_COMMAND_LINE_MAX 4096
-#define RECORD_PATH_MAX 4096
+#define RECORD_COMMAND_LINE_MAX 3072
+#define RECORD_PATH_MAX 3072
 #define RECORD_STRING_MAX 512
 #define RECORD_NAME_MAX 256
 

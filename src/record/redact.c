@@ -20,35 +20,16 @@ struct token_shape {
 };
 
 static const struct token_shape token_shapes[] = {
-    {"ghp_", ALNUM, 6, false},
-    {"gho_", ALNUM, 6, false},
-    {"ghs_", ALNUM, 6, false},
-    {"ghu_", ALNUM, 6, false},
-    {"ghr_", ALNUM, 6, false},
-    {"github_pat_", WORD, 6, false},
-    {"glpat-", WORD, 6, false},
-    {"gldt-", WORD, 6, false},
-    {"glrt-", WORD, 6, false},
-    {"npm_", ALNUM, 20, false},
-    {"sk-", WORD, 12, true},
-    {"sk_live_", ALNUM, 6, false},
-    {"sk_test_", ALNUM, 6, false},
-    {"rk_live_", ALNUM, 6, false},
-    {"xoxb-", WORD, 6, false},
-    {"xoxp-", WORD, 6, false},
-    {"xoxa-", WORD, 6, false},
-    {"xoxr-", WORD, 6, false},
-    {"xoxs-", WORD, 6, false},
-    {"xapp-", WORD, 6, false},
-    {"AKIA", UPPER, 12, false},
-    {"ASIA", UPPER, 12, false},
-    {"AIza", WORD, 30, false},
-    {"hf_", ALNUM, 20, false},
-    {"pypi-", WORD, 30, false},
-    {"dckr_pat_", WORD, 6, false},
-    {"dop_v1_", ALNUM, 6, false},
-    {"shpat_", ALNUM, 6, false},
-    {"AGE-SECRET-KEY-", WORD, 6, false},
+    {"ghp_", ALNUM, 6, false},     {"gho_", ALNUM, 6, false},     {"ghs_", ALNUM, 6, false},
+    {"ghu_", ALNUM, 6, false},     {"ghr_", ALNUM, 6, false},     {"github_pat_", WORD, 6, false},
+    {"glpat-", WORD, 6, false},    {"gldt-", WORD, 6, false},     {"glrt-", WORD, 6, false},
+    {"npm_", ALNUM, 20, false},    {"sk-ant-", WORD, 6, false},   {"sk-", WORD, 12, true},
+    {"sk_live_", ALNUM, 6, false}, {"sk_test_", ALNUM, 6, false}, {"rk_live_", ALNUM, 6, false},
+    {"xoxb-", WORD, 6, false},     {"xoxp-", WORD, 6, false},     {"xoxa-", WORD, 6, false},
+    {"xoxr-", WORD, 6, false},     {"xoxs-", WORD, 6, false},     {"xapp-", WORD, 6, false},
+    {"AKIA", UPPER, 12, false},    {"ASIA", UPPER, 12, false},    {"AIza", WORD, 30, false},
+    {"hf_", ALNUM, 20, false},     {"pypi-", WORD, 30, false},    {"dckr_pat_", WORD, 6, false},
+    {"dop_v1_", ALNUM, 6, false},  {"shpat_", ALNUM, 6, false},   {"AGE-SECRET-KEY-", WORD, 6, false},
 };
 
 static bool in_alphabet(unsigned char byte, enum alphabet alphabet) {
@@ -401,6 +382,7 @@ void redact_arguments(const char *bytes, size_t length, struct text *out) {
     while (length > 0 && bytes[length - 1] == '\0')
         length--;
     size_t key = before_private_key(bytes, length);
+    bool script = false; /* the argument of sh -c */
     for (size_t start = 0; start < key;) {
         const char *nul = memchr(bytes + start, '\0', key - start);
         const char *argument = bytes + start;
@@ -419,8 +401,8 @@ void redact_arguments(const char *bytes, size_t length, struct text *out) {
         if (scanner.next == VALUE || scanner.next == HEADER_VALUE) {
             scanner.next = NOTHING;
             text_append(out, MARK);
-        } else if (option &&
-                   size > sign + 1) { /* --password=..., NAME=..., Authorization: ... : all of the rest */
+        } else if (option && !script && size > sign + 1) {
+            /* --password=..., NAME=..., Authorization: ...: all of the rest */
             text_append_bytes(out, argument, sign + 1);
             text_append(out, header ? " " MARK : MARK);
         } else {
@@ -429,6 +411,7 @@ void redact_arguments(const char *bytes, size_t length, struct text *out) {
             if (spaced) /* a script ends with its argument */
                 scanner.next = NOTHING;
         }
+        script = size >= 2 && size <= 5 && argument[0] == '-' && argument[size - 1] == 'c';
         start += size + 1;
     }
     if (key < length)

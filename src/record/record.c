@@ -1,0 +1,288 @@
+/* The log: which events are written at once, which are counted, and when the counts are written. Accounts are
+ * exact: over a run, the sum of `count` (1 where absent) and `unmapped.suppressed` is the number of events.
+ * Denials and the rest (allowed, observed) have rate bounds and accounts of their own, so that a fork storm
+ * cannot hide a denial. */
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "record/coalesce.h"
+#include "record/internal.h"
+
+#define RATE_PER_SECOND 200
+#define RATE_BURST 400
+#define FLUSH_MS 1000
+#define FLUSH_MS_MAX 64000
+#define LINE_ROOM 512 /* for what record_line adds around a body, without metadata */
+
+#define FIELD(member, is_required)                                                                           \
+    {                                                                                                        \
+        .key = #member, .type = SCHEMA_STRING, .required = is_required,                                      \
+        .offset = offsetof(struct record_subject, member)                                                    \
+    }
+static const struct schema_field subject_fields[] = {
+    FIELD(container_id, true),  FIELD(container_name, false), FIELD(image, false),
+    FIELD(image_digest, false), FIELD(pod_uuid, false),       FIELD(run_id, false),
+    FIELD(hostname, false),     FIELD(policy_name, false),    FIELD(policy_digest, false),
+    FIELD(log_path, true),
+};
+const struct schema record_subject_schema = {
+    .name = "record subject",
+    .size = sizeof(struct record_subject),
+    .fields = subject_fields,
+    .field_count = sizeof subject_fields / sizeof subject_fields[0],
+};
+
+/* The rate bound and the account of one kind of event. */
+struct account {
+    double tokens;
+    int64_t filled;      /* monotonic ms */
+    uint64_t suppressed; /* not written and not kept for a key: goes into the next record of this kind */
+    int64_t due;         /* monotonic ms at which a record of its own says so */
+};
+
+struct record_log {
+    struct record_constants constants;
+    struct record_sink sink;
+    struct coalesce table;
+    struct account denied, other;
+};
+
+struct error *record_log_open(const struct record_subject *subject, uint64_t *sequence,
+                              struct record_log **out) {
+    *out = NULL;
+    struct record_log *log = memory_zeroed(sizeof *log);
+    record_constants_make(subject, &log->constants);
+    struct error *error = record_sink_open(subject, log->constants.correlation, sequence, &log->sink);
+    if (error != NULL) {
+        record_constants_clear(&log->constants);
+        free(log);
+        return error;
+    }
+    coalesce_open(&log->table);
+    int64_t now = record_monotonic_ms();
+    log->denied = log->other = (struct account){.tokens = RATE_BURST, .filled = now};
+    *out = log;
+    return NULL;
+}
+
+void record_log_close(struct record_log *log) {
+    if (log == NULL)
+        return;
+    coalesce_close(&log->table);
+    record_sink_close(&log->sink);
+    record_constants_clear(&log->constants);
+    free(log);
+}
+
+/* -- rate -- */
+
+static struct account *account_of(struct record_log *log, bool denied) {
+    return denied ? &log->denied : &log->other;
+}
+
+static bool take_token(struct account *account, int64_t now) {
+    account->tokens += (double)(now - account->filled) * RATE_PER_SECOND / 1000;
+    account->filled = now;
+    if (account->tokens > RATE_BURST)
+        account->tokens = RATE_BURST;
+    if (account->tokens < 1)
+        return false;
+    account->tokens -= 1;
+    return true;
+}
+
+static void suppress(struct account *account, uint64_t count, int64_t now) {
+    if (count > 0 && account->suppressed == 0)
+        account->due = now + FLUSH_MS;
+    account->suppressed += count;
+}
+
+/* One report of a full disk is enough; what the later ones failed to write is counted all the same. */
+static void keep_first(struct error **first, struct error *error) {
+    if (*first == NULL)
+        *first = error;
+    else
+        error_ignore(error);
+}
+
+/* -- one line -- */
+
+struct line_parts {
+    struct record_log *log;
+    const char *body;
+    size_t length;
+    struct record_stamp stamp;
+};
+
+static void make_line(uint64_t sequence, void *data, struct text *line) {
+    struct line_parts *parts = data;
+    parts->stamp.sequence = sequence;
+    record_line(&parts->log->constants, parts->body, parts->length, &parts->stamp, line);
+}
+
+/* Writes a body with its stamp and, with it, what the account owes. On failure both are owed again. */
+static struct error *write_body(struct record_log *log, struct account *account, const char *body,
+                                size_t length, struct record_stamp stamp, int64_t now) {
+    struct line_parts parts = {.log = log, .body = body, .length = length, .stamp = stamp};
+    parts.stamp.suppressed = account->suppressed;
+    account->suppressed = 0;
+    struct error *error = record_sink_append(&log->sink, log->constants.correlation, make_line, &parts);
+    if (error != NULL)
+        suppress(account, parts.stamp.suppressed + (stamp.stands_for_none ? 0 : stamp.count), now);
+    return error;
+}
+
+static struct error *write_entry(struct record_log *log, struct coalesce_entry *entry, int64_t now) {
+    struct record_stamp stamp = {.time_ms = entry->last_ms,
+                                 .count = entry->owed,
+                                 .start_ms = entry->first_ms,
+                                 .end_ms = entry->last_ms,
+                                 .truncated = entry->truncated};
+    entry->owed = 0;
+    return write_body(log, account_of(log, entry->denied), entry->body, entry->length, stamp, now);
+}
+
+/* -- events -- */
+
+/* What happens once, or must each be seen (a trace of processes), is not coalesced. */
+static bool is_coalesced(const struct record_event *event) {
+    if (event->class_id == RECORD_LIFECYCLE || event->class_id == RECORD_POLICY)
+        return false;
+    return event->class_id != RECORD_PROCESS || event->activity_id == 99 || event->action == RECORD_DENIED;
+}
+
+static struct error *write_single(struct record_log *log, struct account *account,
+                                  const struct record_event *event, int64_t time_ms, int64_t now) {
+    /* The runtime's own few; a workload cannot cause them at will. */
+    bool bounded = event->class_id == RECORD_PROCESS;
+    if (bounded && !take_token(account, now)) {
+        suppress(account, 1, now);
+        return NULL;
+    }
+    struct record_stamp stamp = {.time_ms = time_ms, .count = 1};
+    text_owned struct text body = {0};
+    record_body(&log->constants, event, &body, &stamp.truncated);
+    return write_body(log, account, body.data, body.length, stamp, now);
+}
+
+/* Makes room for one more key. The oldest one's owed count is written, or, beyond the rate, suppressed. Under
+ * a flood of ever new objects that would build a record for each only to throw it away: then there is no room
+ * (false). */
+static bool make_room(struct record_log *log, int64_t now, struct error **error) {
+    while (coalesce_full(&log->table)) {
+        struct coalesce_entry *oldest = log->table.oldest;
+        if (oldest->owed > 0) {
+            if (!take_token(account_of(log, oldest->denied), now))
+                return false;
+            keep_first(error, write_entry(log, oldest, now));
+        }
+        coalesce_remove(&log->table, oldest);
+    }
+    return true;
+}
+
+struct error *record_write(struct record_log *log, const struct record_event *event) {
+    int64_t now = record_monotonic_ms();
+    int64_t time_ms = event->time_ms != 0 ? event->time_ms : record_wall_ms();
+    struct account *account = account_of(log, event->action == RECORD_DENIED);
+    suppress(account, event->suppressed, now);
+    if (!is_coalesced(event))
+        return write_single(log, account, event, time_ms, now);
+
+    uint64_t hash = coalesce_hash(&log->table, event);
+    struct coalesce_entry *entry = coalesce_find(&log->table, hash);
+    struct error *error = NULL;
+    bool fresh = entry == NULL;
+    if (fresh) {
+        if (!make_room(log, now, &error)) {
+            suppress(account, 1, now);
+            return error;
+        }
+        entry = coalesce_add(&log->table, hash);
+        entry->denied = event->action == RECORD_DENIED;
+        entry->delay_ms = FLUSH_MS;
+    }
+    entry->total++;
+    entry->used = now;
+    entry->last_ms = time_ms;
+    if (entry->owed++ == 0) {
+        entry->first_ms = time_ms;
+        entry->due = now + entry->delay_ms;
+    }
+    bool power = (entry->total & (entry->total - 1)) == 0;
+    bool write = power && take_token(account, now);
+    if (write || fresh) {
+        text_owned struct text body = {0};
+        bool truncated = false;
+        record_body(&log->constants, event, &body, &truncated);
+        coalesce_keep(&log->table, entry, body.data, body.length, truncated);
+    }
+    if (write)
+        keep_first(&error, write_entry(log, entry, now));
+    return error;
+}
+
+/* -- what is owed -- */
+
+static int64_t account_due(const struct account *account, int64_t due) {
+    return account->suppressed > 0 && account->due < due ? account->due : due;
+}
+
+int record_log_timeout(const struct record_log *log) {
+    int64_t due = account_due(&log->other, account_due(&log->denied, INT64_MAX));
+    for (const struct coalesce_entry *entry = log->table.newest; entry != NULL; entry = entry->older)
+        if (entry->owed > 0 && entry->due < due)
+            due = entry->due;
+    if (due == INT64_MAX)
+        return -1;
+    int64_t left = due - record_monotonic_ms();
+    return left < 0 ? 0 : left > FLUSH_MS_MAX ? FLUSH_MS_MAX : (int)left;
+}
+
+/* A record of its own for a suppressed count that no other record came to carry. It stands for no event
+ * itself. */
+static struct error *write_suppressed(struct record_log *log, bool denied, int64_t now) {
+    struct account *account = account_of(log, denied);
+    text_owned struct text message = {0};
+    text_format(&message, "%llu %s were counted and not written one by one",
+                (unsigned long long)account->suppressed, denied ? "denied actions" : "other events");
+    struct record_event event = {.class_id = RECORD_FINDING,
+                                 .activity_id = 1,
+                                 .action = denied ? RECORD_DENIED : RECORD_OBSERVED,
+                                 .reason = "log.suppressed",
+                                 .message = text_string(&message),
+                                 .subject = denied ? "denials" : "events"};
+    struct record_stamp stamp = {.time_ms = record_wall_ms(), .stands_for_none = true};
+    text_owned struct text body = {0};
+    record_body(&log->constants, &event, &body, &stamp.truncated);
+    return write_body(log, account, body.data, body.length, stamp, now);
+}
+
+struct error *record_log_flush(struct record_log *log, bool final) {
+    int64_t now = record_monotonic_ms();
+    struct error *error = NULL;
+    for (struct coalesce_entry *entry = log->table.oldest, *newer; entry != NULL; entry = newer) {
+        newer = entry->newer;
+        if (entry->owed == 0 && now - entry->used > COALESCE_QUIET_MS) {
+            coalesce_remove(&log->table, entry);
+            continue;
+        }
+        if (entry->owed == 0 || (!final && now < entry->due))
+            continue;
+        /* At the end everything is written: at most a table's worth, and nothing comes after it. */
+        if (!final && !take_token(account_of(log, entry->denied), now)) {
+            entry->due = now + FLUSH_MS;
+            continue;
+        }
+        entry->delay_ms = entry->delay_ms * 2 > FLUSH_MS_MAX ? FLUSH_MS_MAX : entry->delay_ms * 2;
+        keep_first(&error, write_entry(log, entry, now));
+    }
+    for (int denied = 1; denied >= 0; denied--) {
+        struct account *account = account_of(log, denied);
+        if (account->suppressed > 0 && (final || now >= account->due))
+            keep_first(&error, write_suppressed(log, denied, now));
+    }
+    return error;
+}
