@@ -15,31 +15,53 @@ struct cgroup_directory {
     char *path;        /* absolute, below a cgroup mount */
 };
 
-/* Where a container's cgroups are: decided by cgroup_plan before anything is made, so that the state file can hold
- * the intent. */
+/* Where a container's cgroups are: decided by cgroup_plan before anything is made, so that the state file can
+ * hold the intent. */
 struct cgroup {
-    bool unified; /* pure v2 */
+    bool unified;        /* pure v2 */
+    bool rootless;       /* hierarchies may be missing because the user cannot write there */
     char *relative_path; /* below each mount point, "/parent/id" */
     struct cgroup_directory *directories;
     size_t count;
 };
 
-/* Plans; touches nothing. cgroupsPath NULL or "": "/pinfold/ID" below the caller's own cgroup; absolute: below the mount points;
- * relative: below the caller's own cgroup; "/", "." and any ".." component: ERROR_INVALID, so that no path ever resolves to a
- * root (known-faults row 34). `rootless` skips hierarchies where the directory cannot be made. */
-fallible cgroup_plan(const char *cgroups_path, const char *container_id, enum cgroup_manager manager, bool rootless,
-                     struct cgroup **out);
-/* Makes the directories (parents too); *created lists those that did not exist before, deepest last: only these may
- * be removed later. On failure what was made is removed again. */
+/* Plans; touches nothing. cgroupsPath NULL or "": "/pinfold/ID" below the caller's own cgroup; absolute:
+ * below the mount points; relative: below the caller's own cgroup (in v2 beside it, because a cgroup with
+ * processes cannot give controllers to those below it); "/", "." and any ".." component: ERROR_INVALID, so
+ * that no path ever resolves to a root. `rootless` skips hierarchies where the directory cannot be made. */
+fallible cgroup_plan(const char *cgroups_path, const char *container_id, enum cgroup_manager manager,
+                     bool rootless, struct cgroup **out);
+/* Makes the directories (parents too); *created lists those that did not exist before, deepest last: only
+ * these may be removed later. On failure what was made is removed again. */
 fallible cgroup_make(const struct cgroup *cgroup, struct string_list *created);
 fallible cgroup_attach(const struct cgroup *cgroup, pid_t pid);
-/* Writes limits; NULL: nothing. A limit whose controller is absent is an error that names it. */
+/* The same for the calling process, which must have a single thread. A process that moves itself through v1's
+ * `tasks` does not take the kernel's lock over all forks and exits, whose first writer in a while waits 1 ms
+ * [measured]. The v2 directory is skipped if the process was cloned into it with CLONE_INTO_CGROUP. */
+fallible cgroup_attach_self(const struct cgroup *cgroup, bool born_in_unified);
+/* A descriptor of the v2 directory for clone3(CLONE_INTO_CGROUP); -1 where there is none. The caller closes
+ * it. */
+int cgroup_open_unified(const struct cgroup *cgroup);
+/* Appends what cgroup_make would create now, parents first: the intent to write into the state file before
+ * the deed. cgroup_destroy takes this list as well as the one of cgroup_make. */
+void cgroup_intent(const struct cgroup *cgroup, struct string_list *would_create);
+/* Whether a controller, by its v1 name ("memory", "cpu", "cpuset", "pids", "blkio", "hugetlb", "devices"),
+ * can be used for this cgroup; before cgroup_make too. For built-in default limits, which degrade with a
+ * record where it cannot. */
+bool cgroup_has_controller(const struct cgroup *cgroup, const char *controller);
+/* Writes limits; NULL: nothing. A limit whose controller is absent is an error (ERROR_UNAVAILABLE) that names
+ * field and controller. Zero is "not set", except for pids.limit (runtime-spec 1.3). Device rules: without
+ * any, nothing is touched; else everything is denied but the standard devices, and the rules are applied in
+ * their order. On pure v2, where they need a BPF program, and where a rootless caller has no devices
+ * controller, they are not applied. */
 fallible cgroup_apply(const struct cgroup *cgroup, const struct oci_resources *resources);
 /* Process ids of the container (all threads' groups, sub-groups too). The caller frees *pids. */
 fallible cgroup_processes(const struct cgroup *cgroup, pid_t **pids, size_t *count);
-/* Kills what is left (cgroup.kill, or SIGKILL each until empty) and removes the directories named in `created`,
- * with their sub-directories, retrying EBUSY for at most 2 seconds. Missing is fine. Never touches a directory that is
- * a cgroup root. */
+/* Kills what is left (cgroup.kill, or SIGKILL each until empty) and removes the directories named in
+ * `created`, with their sub-directories, retrying EBUSY for at most 2 seconds. Missing is fine. Never touches
+ * a directory that is a cgroup root, and refuses, before anything is killed, where this process itself or
+ * process 1 is inside. A directory of the list that lies above another one of the list is a shared parent: it
+ * is removed if empty, nothing in it is killed. */
 fallible cgroup_destroy(const struct string_list *created);
 /* Freezes or thaws (v1 freezer, v2 cgroup.freeze) and waits until it is so. */
 fallible cgroup_freeze(const struct cgroup *cgroup, bool frozen);

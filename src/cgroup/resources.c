@@ -1,0 +1,354 @@
+/* From the document's numbers to the kernel's, and each resource to the hierarchy where its controller lives.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cgroup/internal.h"
+
+uint64_t cgroup_weight_from_shares(uint64_t shares) {
+    if (shares == 0)
+        return 0;
+    if (shares <= 2)
+        return 1;
+    if (shares >= 262144)
+        return 10000;
+    /* Through (2, 1), (1024, 100) and (262144, 10000) on logarithmic scales: both defaults meet. The linear
+     * form that was used everywhere before made 1024 shares weight 39. */
+    double logarithm = log2((double)shares);
+    double exponent = (logarithm * logarithm + 125 * logarithm) / 612.0 - 7.0 / 34.0;
+    return (uint64_t)ceil(pow(10, exponent) - 1e-9);
+}
+
+uint64_t cgroup_io_weight(uint64_t weight) {
+    if (weight == 0)
+        return 0;
+    if (weight <= 10)
+        return 1;
+    if (weight >= 1000)
+        return 10000;
+    return 1 + (weight - 10) * 9999 / 990;
+}
+
+bool cgroup_wanted(struct optional_int64 number) {
+    return number.set && number.value != 0;
+}
+
+bool cgroup_wanted_unsigned(struct optional_uint64 number) {
+    return number.set && number.value != 0;
+}
+
+struct error *cgroup_limit_text(const char *field, int64_t value, const char *unlimited, char **out) {
+    if (value < -1)
+        return error_new(ERROR_INVALID,
+                         "%s: %" PRId64 " is not allowed; -1 (unlimited) or a positive number is", field,
+                         value);
+    *out = value == -1 ? memory_copy_string(unlimited) : text_formatted("%" PRId64, value);
+    return NULL;
+}
+
+struct error *cgroup_swap_beyond_limit(const struct oci_memory *memory, char **out) {
+    *out = NULL;
+    if (!cgroup_wanted(memory->swap)) {
+        /* Unlimited memory under the old limit of memory and swap together would not be unlimited. */
+        if (memory->limit.set && memory->limit.value == -1)
+            *out = memory_copy_string("max");
+        return NULL;
+    }
+    int64_t swap = memory->swap.value;
+    int64_t limit = memory->limit.set ? memory->limit.value : 0;
+    if (swap < -1)
+        return error_new(ERROR_INVALID,
+                         "linux.resources.memory.swap: %" PRId64
+                         " is not allowed; -1 (unlimited) or a number of bytes, "
+                         "memory and swap together, is",
+                         swap);
+    if (swap == -1) {
+        *out = memory_copy_string("max");
+        return NULL;
+    }
+    if (limit <= 0)
+        return error_new(ERROR_INVALID,
+                         "linux.resources.memory.swap: %" PRId64
+                         " is memory and swap together and needs linux.resources.memory.limit beside it",
+                         swap);
+    if (swap < limit)
+        return error_new(ERROR_INVALID,
+                         "linux.resources.memory.swap: %" PRId64
+                         " is memory and swap together and must not be below "
+                         "linux.resources.memory.limit, %" PRId64 "; -1 is unlimited",
+                         swap, limit);
+    *out = text_formatted("%" PRId64, swap - limit);
+    return NULL;
+}
+
+/* Which of our directories has a controller. */
+struct place {
+    const char *directory;
+    bool unified;
+};
+
+static const char *v2_name(const char *controller) {
+    if (strcmp(controller, "blkio") == 0)
+        return "io";
+    if (strcmp(controller, "cpuacct") == 0)
+        return "cpu";
+    return controller;
+}
+
+static const struct cgroup_directory *unified_directory(const struct cgroup *cgroup) {
+    for (size_t i = 0; i < cgroup->count; i++)
+        if (strcmp(cgroup->directories[i].controllers, "unified") == 0)
+            return &cgroup->directories[i];
+    return NULL;
+}
+
+static bool place_find(const struct cgroup *cgroup, const char *controller, struct place *place) {
+    for (size_t i = 0; i < cgroup->count; i++) {
+        if (!cgroup_word_in(cgroup->directories[i].controllers, ",", controller))
+            continue;
+        *place = (struct place){.directory = cgroup->directories[i].path};
+        return true;
+    }
+    const struct cgroup_directory *unified = unified_directory(cgroup);
+    if (unified == NULL)
+        return false;
+    *place = (struct place){.directory = unified->path, .unified = true};
+    const char *name = v2_name(controller);
+    if (cgroup_unified_has(unified->path, name))
+        return true;
+    memory_owned char *top = cgroup_unified_top(unified->path);
+    if (strcmp(top, unified->path) == 0 || !cgroup_unified_has(top, name))
+        return false;
+    /* In the hybrid layout controllers are enabled only when a limit asks for one. */
+    cgroup_unified_enable(top, unified->path, name);
+    return cgroup_unified_has(unified->path, name);
+}
+
+static struct error *place_need(const struct cgroup *cgroup, const char *field, const char *controller,
+                                struct place *place) {
+    if (place_find(cgroup, controller, place))
+        return NULL;
+    const struct cgroup_directory *unified = unified_directory(cgroup);
+    if (cgroup->count == 0)
+        return error_new(
+            ERROR_UNAVAILABLE,
+            "%s needs the %s controller, and this container has no cgroup (no cgroup file system that may "
+            "be written, or --cgroup-manager disabled)",
+            field, controller);
+    if (unified != NULL) {
+        memory_owned char *top = cgroup_unified_top(unified->path);
+        if (cgroup_unified_has(top, v2_name(controller)))
+            return error_new(
+                ERROR_UNAVAILABLE,
+                "%s needs the %s controller, which cannot be enabled for %s: a cgroup above it holds "
+                "processes of its own, or may not be changed",
+                field, v2_name(controller), unified->path);
+    }
+    return error_new(ERROR_UNAVAILABLE, "%s needs the %s controller, which %s", field, controller,
+                     cgroup->rootless ? "is not given to this user (cgroup delegation)"
+                                      : "no mounted cgroup hierarchy of this machine has");
+}
+
+bool cgroup_has_controller(const struct cgroup *cgroup, const char *controller) {
+    for (size_t i = 0; i < cgroup->count; i++) {
+        const struct cgroup_directory *directory = &cgroup->directories[i];
+        if (cgroup_word_in(directory->controllers, ",", controller))
+            return true;
+        if (strcmp(directory->controllers, "unified") != 0)
+            continue;
+        /* Before cgroup_make: what the nearest directory that exists could give. */
+        memory_owned char *existing = memory_copy_string(directory->path);
+        while (strcmp(existing, "/") != 0 && access(existing, F_OK) < 0) {
+            char *parent = cgroup_path_parent(existing);
+            free(existing);
+            existing = parent;
+        }
+        memory_owned char *top = cgroup_unified_top(existing);
+        const char *asked = cgroup->unified && strcmp(existing, directory->path) == 0 ? existing : top;
+        if (cgroup_unified_has(asked, v2_name(controller)))
+            return true;
+    }
+    return false;
+}
+
+static struct error *apply_memory(const struct cgroup *cgroup, const struct oci_memory *memory) {
+    const struct {
+        const char *field;
+        bool wanted;
+    } fields[] = {
+        {"linux.resources.memory.limit", cgroup_wanted(memory->limit)},
+        {"linux.resources.memory.reservation", cgroup_wanted(memory->reservation)},
+        {"linux.resources.memory.swap", cgroup_wanted(memory->swap)},
+        {"linux.resources.memory.kernelTCP", cgroup_wanted(memory->kernel_tcp)},
+        {"linux.resources.memory.swappiness", memory->swappiness.set},
+        {"linux.resources.memory.disableOOMKiller",
+         memory->disable_oom_killer.set && memory->disable_oom_killer.value},
+    };
+    struct place place;
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        if (!fields[i].wanted)
+            continue;
+        memory_owned char *swap = NULL;
+        TRY(cgroup_swap_beyond_limit(memory, &swap));
+        TRY(place_need(cgroup, fields[i].field, "memory", &place));
+        return place.unified ? cgroup_v2_memory(place.directory, memory)
+                             : cgroup_v1_memory(place.directory, memory);
+    }
+    /* Only values that ask for what a missing controller gives anyhow, except an OOM killer to be put back
+     * on. */
+    if (memory->disable_oom_killer.set && place_find(cgroup, "memory", &place) && !place.unified)
+        return cgroup_v1_memory(place.directory, memory);
+    return NULL;
+}
+
+static struct error *apply_cpu(const struct cgroup *cgroup, const struct oci_cpu *cpu) {
+    struct place place;
+    const char *field = cgroup_wanted_unsigned(cpu->shares)            ? "linux.resources.cpu.shares"
+                        : cgroup_wanted(cpu->quota)                    ? "linux.resources.cpu.quota"
+                        : cgroup_wanted_unsigned(cpu->period)          ? "linux.resources.cpu.period"
+                        : cpu->burst.set                               ? "linux.resources.cpu.burst"
+                        : cgroup_wanted(cpu->realtime_runtime)         ? "linux.resources.cpu.realtimeRuntime"
+                        : cgroup_wanted_unsigned(cpu->realtime_period) ? "linux.resources.cpu.realtimePeriod"
+                        : cpu->idle.set                                ? "linux.resources.cpu.idle"
+                                                                       : NULL;
+    if (field != NULL) {
+        bool only_zeros = !cgroup_wanted_unsigned(cpu->shares) && !cgroup_wanted(cpu->quota) &&
+                          !cgroup_wanted_unsigned(cpu->period) && !cgroup_wanted_unsigned(cpu->burst) &&
+                          !cgroup_wanted(cpu->realtime_runtime) &&
+                          !cgroup_wanted_unsigned(cpu->realtime_period) && !cgroup_wanted(cpu->idle);
+        if (!only_zeros || place_find(cgroup, "cpu", &place)) {
+            TRY(place_need(cgroup, field, "cpu", &place));
+            TRY(place.unified ? cgroup_v2_cpu(place.directory, cpu) : cgroup_v1_cpu(place.directory, cpu));
+        }
+    }
+    const struct {
+        const char *field;
+        const char *file;
+        const char *value;
+    } sets[] = {{"linux.resources.cpu.cpus", "cpuset.cpus", cpu->cpus},
+                {"linux.resources.cpu.mems", "cpuset.mems", cpu->mems}};
+    cgroup_settings_owned struct cgroup_settings settings = {0};
+    for (size_t i = 0; i < 2; i++) {
+        if (sets[i].value == NULL || sets[i].value[0] == '\0')
+            continue;
+        TRY(place_need(cgroup, sets[i].field, "cpuset", &place));
+        cgroup_settings_add(&settings, sets[i].field, "cpuset", sets[i].file,
+                            memory_copy_string(sets[i].value));
+    }
+    return settings.count == 0 ? NULL : cgroup_settings_write(&settings, place.directory);
+}
+
+static struct error *apply_pids(const struct cgroup *cgroup, const struct oci_pids *pids) {
+    static const char field[] = "linux.resources.pids.limit";
+    if (!pids->limit.set)
+        return NULL;
+    struct place place;
+    memory_owned char *value = NULL;
+    TRY(cgroup_limit_text(field, pids->limit.value, "max", &value));
+    if (pids->limit.value == -1 && !place_find(cgroup, "pids", &place))
+        return NULL;
+    TRY(place_need(cgroup, field, "pids", &place));
+    /* The kernel takes no number beyond the highest possible pid, 4194304. */
+    bool unlimited = pids->limit.value == -1 || pids->limit.value > 4194304;
+    cgroup_settings_owned struct cgroup_settings settings = {0};
+    cgroup_settings_add(&settings, field, "pids", "pids.max", memory_copy_string(unlimited ? "max" : value));
+    TRY(cgroup_settings_write(&settings, place.directory));
+    return unlimited ? NULL
+                     : cgroup_file_expect(field, place.directory, "pids.max", (uint64_t)pids->limit.value);
+}
+
+/* "2MB", "1GB", "64KB": it becomes part of a file's name, so nothing else gets through. */
+static bool page_size_valid(const char *size) {
+    if (size == NULL || size[0] < '1' || size[0] > '9')
+        return false;
+    size_t digits = strspn(size, "0123456789");
+    return digits <= 8 && (strcmp(size + digits, "KB") == 0 || strcmp(size + digits, "MB") == 0 ||
+                           strcmp(size + digits, "GB") == 0);
+}
+
+static struct error *apply_hugepages(const struct cgroup *cgroup, const struct oci_resources *resources) {
+    for (size_t i = 0; i < resources->hugepage_limits_count; i++) {
+        const struct oci_hugepage_limit *limit = &resources->hugepage_limits[i];
+        memory_owned char *field = text_formatted("linux.resources.hugepageLimits[%zu]", i);
+        if (!page_size_valid(limit->page_size))
+            return error_new(ERROR_INVALID,
+                             "%s.pageSize: \"%s\" is not allowed; a number followed by KB, MB or GB is",
+                             field, limit->page_size != NULL ? limit->page_size : "");
+        struct place place;
+        TRY(place_need(cgroup, field, "hugetlb", &place));
+        const char *ending = place.unified ? "max" : "limit_in_bytes";
+        memory_owned char *file = text_formatted("hugetlb.%s.%s", limit->page_size, ending);
+        memory_owned char *reserved = text_formatted("hugetlb.%s.rsvd.%s", limit->page_size, ending);
+        cgroup_settings_owned struct cgroup_settings settings = {0};
+        cgroup_settings_add(&settings, field, "hugetlb", file, text_formatted("%" PRIu64, limit->limit));
+        if (cgroup_file_exists(place.directory, reserved))
+            cgroup_settings_add(&settings, field, "hugetlb", reserved,
+                                text_formatted("%" PRIu64, limit->limit));
+        TRY(cgroup_settings_write(&settings, place.directory));
+    }
+    return NULL;
+}
+
+static struct error *apply_devices(const struct cgroup *cgroup, const struct oci_resources *resources) {
+    if (resources->devices_count == 0)
+        return NULL;
+    for (size_t i = 0; i < cgroup->count; i++)
+        if (cgroup_word_in(cgroup->directories[i].controllers, ",", "devices"))
+            return cgroup_v1_devices(cgroup->directories[i].path, resources->devices,
+                                     resources->devices_count);
+    /* cgroup v2 has no devices controller but a BPF hook, which is not there yet; without a cgroup, or for a
+     * user who may not write one, devices are kept away by mknod, which a user namespace does not have. */
+    if (cgroup->unified || cgroup->count == 0 || cgroup->rootless)
+        return NULL;
+    return error_new(ERROR_UNAVAILABLE,
+                     "linux.resources.devices needs the devices controller, which no mounted cgroup "
+                     "hierarchy of this machine has");
+}
+
+static struct error *apply_unified(const struct cgroup *cgroup, const struct string_map *unified) {
+    if (unified->count == 0)
+        return NULL;
+    const struct cgroup_directory *directory = unified_directory(cgroup);
+    if (directory == NULL)
+        return error_new(ERROR_UNAVAILABLE,
+                         "linux.resources.unified.%s needs cgroup v2, which is not mounted or not "
+                         "writable here",
+                         unified->items[0].key);
+    for (size_t i = 0; i < unified->count; i++) {
+        /* A controller that is not enabled yet. */
+        memory_owned char *controller = memory_copy_string(unified->items[i].key);
+        controller[strcspn(controller, ".")] = '\0';
+        if (!cgroup_unified_has(directory->path, controller) && strcmp(controller, "cgroup") != 0) {
+            memory_owned char *top = cgroup_unified_top(directory->path);
+            if (cgroup_unified_has(top, controller))
+                cgroup_unified_enable(top, directory->path, controller);
+        }
+    }
+    return cgroup_v2_unified(directory->path, unified);
+}
+
+struct error *cgroup_apply(const struct cgroup *cgroup, const struct oci_resources *resources) {
+    if (resources == NULL)
+        return NULL;
+    if (resources->memory != NULL)
+        TRY(apply_memory(cgroup, resources->memory));
+    if (resources->cpu != NULL)
+        TRY(apply_cpu(cgroup, resources->cpu));
+    if (resources->pids != NULL)
+        TRY(apply_pids(cgroup, resources->pids));
+    if (resources->block_io != NULL && cgroup_block_io_wanted(resources->block_io)) {
+        struct place place;
+        TRY(place_need(cgroup, "linux.resources.blockIO", "blkio", &place));
+        TRY(place.unified ? cgroup_v2_block_io(place.directory, resources->block_io)
+                          : cgroup_v1_block_io(place.directory, resources->block_io));
+    }
+    TRY(apply_hugepages(cgroup, resources));
+    TRY(apply_devices(cgroup, resources));
+    return apply_unified(cgroup, &resources->unified);
+}
