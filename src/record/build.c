@@ -18,6 +18,8 @@
 #define PACKAGE_VERSION "0.1.0"
 #endif
 
+#define BODY_USUAL 2048
+
 /* -- strings -- */
 
 /* Length of the valid UTF-8 sequence at `bytes` (RFC 3629) and its code point; 0 if it is none. */
@@ -111,6 +113,28 @@ struct builder {
     bool truncated;
 };
 
+/* The bytes of a key or constant, which need no escape: json_key looks at each of them, and a record has
+ * fifty. */
+static void key(struct builder *builder, const char *name) {
+    struct text *text = &builder->json.text;
+    if (builder->json.comma)
+        text_append_bytes(text, ",\"", 2);
+    else
+        text_append_bytes(text, "\"", 1);
+    text_append(text, name);
+    text_append_bytes(text, "\":", 2);
+    builder->json.comma = false;
+}
+
+static void member_constant(struct builder *builder, const char *name, const char *value) {
+    struct text *text = &builder->json.text;
+    key(builder, name);
+    text_append_bytes(text, "\"", 1);
+    text_append(text, value);
+    text_append_bytes(text, "\"", 1);
+    builder->json.comma = true;
+}
+
 static void value_bounded(struct builder *builder, const char *bytes, size_t length, size_t limit) {
     if (builder->json.comma)
         text_append(&builder->json.text, ",");
@@ -118,37 +142,44 @@ static void value_bounded(struct builder *builder, const char *bytes, size_t len
     builder->truncated |= record_quote(&builder->json.text, bytes, length, limit);
 }
 
-static void member(struct builder *builder, const char *key, const char *value, size_t limit) {
+static void member(struct builder *builder, const char *name, const char *value, size_t limit) {
     if (value == NULL || value[0] == '\0')
         return;
-    json_key(&builder->json, key);
+    key(builder, name);
     value_bounded(builder, value, strlen(value), limit);
 }
 
 /* A string that may hold what a workload wrote: secrets of known shape are taken out. */
-static void member_redacted(struct builder *builder, const char *key, const char *value, size_t limit) {
+static void member_redacted(struct builder *builder, const char *name, const char *value, size_t limit) {
     if (value == NULL || value[0] == '\0')
         return;
     text_owned struct text clean = {0};
-    redact_text(value, strlen(value), &clean);
-    member(builder, key, text_string(&clean), limit);
+    size_t length = strlen(value);
+    key(builder, name);
+    if (redact_needed(value, length)) {
+        redact_text(value, length, &clean);
+        value_bounded(builder, clean.data, clean.length, limit);
+    } else {
+        value_bounded(builder, value, length, limit);
+    }
 }
 
-static void member_integer(struct builder *builder, const char *key, int64_t value) {
-    json_member_integer(&builder->json, key, value);
+static void member_integer(struct builder *builder, const char *name, int64_t value) {
+    key(builder, name);
+    json_integer(&builder->json, value);
 }
 
-static void member_raw(struct builder *builder, const char *key, const char *value) {
+static void member_raw(struct builder *builder, const char *name, const char *value) {
     if (value == NULL)
         return;
-    json_key(&builder->json, key);
+    key(builder, name);
     text_append(&builder->json.text, value);
     builder->json.comma = true;
 }
 
-static void open_object(struct builder *builder, const char *key) {
-    if (key != NULL)
-        json_key(&builder->json, key);
+static void open_object(struct builder *builder, const char *name) {
+    if (name != NULL)
+        key(builder, name);
     json_object_begin(&builder->json);
 }
 
@@ -190,7 +221,7 @@ static char *make_container(const struct record_subject *subject) {
     member(&builder, "name", first_of(subject->container_name, subject->container_id, "unknown"),
            RECORD_NAME_MAX);
     add_image(&builder, subject);
-    json_member_string(&builder.json, "runtime", "pinfold");
+    member_constant(&builder, "runtime", "pinfold");
     if (subject->pod_uuid != NULL && is_uuid(subject->pod_uuid))
         member(&builder, "pod_uuid", subject->pod_uuid, RECORD_NAME_MAX);
     close_object(&builder);
@@ -221,14 +252,14 @@ static char *make_policy(const struct record_subject *subject) {
 static char *make_metadata(const struct record_subject *subject, char **correlation) {
     struct builder builder = {0};
     open_object(&builder, NULL);
-    json_member_string(&builder.json, "version", "1.8.0");
-    json_key(&builder.json, "product");
+    member_constant(&builder, "version", "1.8.0");
+    key(&builder, "product");
     json_object_begin(&builder.json);
-    json_member_string(&builder.json, "name", "pinfold");
-    json_member_string(&builder.json, "vendor_name", "pinfold");
-    json_member_string(&builder.json, "version", PACKAGE_VERSION);
+    member_constant(&builder, "name", "pinfold");
+    member_constant(&builder, "vendor_name", "pinfold");
+    member_constant(&builder, "version", PACKAGE_VERSION);
     json_object_end(&builder.json);
-    json_key(&builder.json, "profiles");
+    key(&builder, "profiles");
     json_array_begin(&builder.json);
     json_string(&builder.json, "security_control");
     json_string(&builder.json, "host");
@@ -377,9 +408,9 @@ static void add_action(struct builder *builder, const struct record_event *event
                 [RECORD_DENIED] = {"Denied", 2, "Blocked"},
                 [RECORD_OBSERVED] = {"Observed", 17, "Logged"}};
     member_integer(builder, "action_id", action);
-    json_member_string(&builder->json, "action", rows[action].action);
+    member_constant(builder, "action", rows[action].action);
     member_integer(builder, "disposition_id", rows[action].disposition_id);
-    json_member_string(&builder->json, "disposition", rows[action].disposition);
+    member_constant(builder, "disposition", rows[action].disposition);
     /* The outcome of what the workload tried; a finding has a status of its own: New. */
     member_integer(builder, "status_id",
                    event->class_id == RECORD_FINDING || event->action != RECORD_DENIED ? 1 : 2);
@@ -388,10 +419,10 @@ static void add_action(struct builder *builder, const struct record_event *event
 
 /* -- who -- */
 
-static void add_file(struct builder *builder, const char *key, const char *path, int type_id) {
+static void add_file(struct builder *builder, const char *role, const char *path, int type_id) {
     const char *slash = strrchr(path, '/');
     const char *name = slash && slash[1] ? slash + 1 : path;
-    open_object(builder, key);
+    open_object(builder, role);
     member_redacted(builder, "name", name, type_id == 8 ? RECORD_NAME_MAX : RECORD_STRING_MAX);
     member_redacted(builder, "path", path, type_id == 8 ? RECORD_STRING_MAX * 2 : RECORD_PATH_MAX);
     member_integer(builder, "type_id", type_id);
@@ -407,7 +438,7 @@ static void add_process(struct builder *builder, const char *container,
     if (known)
         member_integer(builder, "pid", process->pid);
     else
-        json_member_string(&builder->json, "uid", "unknown");
+        member_constant(builder, "uid", "unknown");
     if (process != NULL) {
         member_redacted(builder, "name", process->name, 64);
         if (process->command_line != NULL && process->command_line[0] != '\0') {
@@ -421,7 +452,7 @@ static void add_process(struct builder *builder, const char *container,
             char uid[24];
             snprintf(uid, sizeof uid, "%lld", (long long)process->uid);
             open_object(builder, "user");
-            json_member_string(&builder->json, "uid", uid);
+            member_constant(builder, "uid", uid);
             close_object(builder);
         }
     }
@@ -461,7 +492,7 @@ static int address_family(const char *address) {
 
 static void add_address(struct builder *builder, const char *address, uint16_t port) {
     if (address_family(address) != 0)
-        json_member_string(&builder->json, "ip", address);
+        member_constant(builder, "ip", address);
     else /* not an address after all: the schema's form would refuse it */
         member_redacted(builder, "name", address, RECORD_NAME_MAX);
     if (port != 0)
@@ -483,7 +514,7 @@ static void add_endpoints(struct builder *builder, const struct record_constants
     text_append(&builder->json.text, constants->source_endpoint);
     builder->json.comma = true;
     if (address_family(event->source_address) != 0) /* a name is taken: the container's */
-        json_member_string(&builder->json, "ip", event->source_address);
+        member_constant(builder, "ip", event->source_address);
     if (event->source_port != 0)
         member_integer(builder, "port", event->source_port);
     close_object(builder);
@@ -507,7 +538,7 @@ static void add_query(struct builder *builder, const struct record_event *event)
     close_object(builder);
     if (event->action == RECORD_DENIED) {
         member_integer(builder, "rcode_id", 3);
-        json_member_string(&builder->json, "rcode", "NXDomain");
+        member_constant(builder, "rcode", "NXDomain");
     }
 }
 
@@ -520,13 +551,13 @@ static void add_finding(struct builder *builder, const struct record_constants *
     open_object(builder, "finding_info");
     member_redacted(builder, "uid", text_string(&uid), RECORD_STRING_MAX);
     member_redacted(builder, "title", first_of(event->message, reason, NULL), RECORD_STRING_MAX);
-    json_key(&builder->json, "types");
+    key(builder, "types");
     json_array_begin(&builder->json);
     value_bounded(builder, reason, strlen(reason), RECORD_NAME_MAX);
     json_array_end(&builder->json);
     close_object(builder);
     if (event->subject != NULL && event->subject[0] != '\0') {
-        json_key(&builder->json, "resources");
+        key(builder, "resources");
         json_array_begin(&builder->json);
         open_object(builder, NULL);
         member_redacted(builder, "name", event->subject, RECORD_STRING_MAX * 2);
@@ -566,7 +597,7 @@ static void add_object(struct builder *builder, const struct record_constants *c
         break;
     case RECORD_POLICY:
         member_integer(builder, "state_id", 2);
-        json_member_string(&builder->json, "state", "Enabled");
+        member_constant(builder, "state", "Enabled");
         break;
     }
 }
@@ -592,8 +623,10 @@ void record_body(const struct record_constants *constants, const struct record_e
     int activity = activity_checked(row, event->activity_id);
     const char *activity_name = activity == 99 ? event->activity_name : row->activities[activity];
     struct builder builder = {.json = {.text = *out, .comma = true}};
+    if (builder.json.text.data == NULL) /* one allocation for most records, where growing takes six */
+        builder.json.text = (struct text){.data = memory_zeroed(BODY_USUAL), .capacity = BODY_USUAL};
     member_integer(&builder, "class_uid", row->uid);
-    json_member_string(&builder.json, "class_name", row->name);
+    member_constant(&builder, "class_name", row->name);
     member_integer(&builder, "category_uid", row->category);
     member_integer(&builder, "activity_id", activity);
     member(&builder, "activity_name", first_of(activity_name, "Other", NULL), 64);

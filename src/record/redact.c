@@ -104,6 +104,11 @@ static size_t url_user_information(const char *bytes, size_t left, struct text *
     return (size_t)(at + 1 - bytes);
 }
 
+/* The shortest of all shapes is "://x@" in a URL, then a prefix of three and six more. */
+bool redact_needed(const char *bytes, size_t length) {
+    return length >= 9 || memchr(bytes, '@', length) != NULL;
+}
+
 void redact_text(const char *bytes, size_t length, struct text *out) {
     static const char key_header[] = "-----BEGIN ";
     size_t plain = 0; /* start of what is not yet appended */

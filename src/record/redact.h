@@ -5,6 +5,7 @@
  * its own output unchanged (idempotent). */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/text.h"
@@ -12,6 +13,9 @@
 /* Text of any kind: tokens of well-known shape and user information in URLs, nothing that depends on a name.
  */
 void redact_text(const char *bytes, size_t length, struct text *out);
+/* False when redact_text would certainly change nothing; a quick look, for the many strings that are short
+ * names. */
+bool redact_needed(const char *bytes, size_t length);
 /* A command line whose arguments were joined by spaces, or a shell script: also options, assignments and
  * headers that announce a secret. A secret that itself holds spaces cannot be told from what follows it;
  * hence: */

@@ -16,8 +16,8 @@
 
 /* How far back the highest sequence of a run is looked for. Records of one run are adjacent but for those of
  * an overlapping run (a restart), which are few. */
-#define TAIL_MAX (4 * 1024 * 1024)
-#define TAIL_CHUNK (64 * 1024)
+#define TAIL_MAX (1024 * 1024)
+#define TAIL_CHUNK (16 * 1024)
 /* Another writer holds the lock for microseconds. A reader of the file can hold it for ever (flock needs no
  * write permission), so that it is waited for this long and then done without. */
 #define LOCK_WAIT_MS 50
@@ -140,25 +140,23 @@ static struct error *open_file(const char *path, int *out) {
 }
 
 /* The sequence of the last record of the run in `bytes`, 0 for none. A plain search is exact: inside a JSON
- * string the quotes would be escaped. */
+ * string the quotes would be escaped. Both keys stand in `metadata`, the end of a line. */
 static uint64_t last_sequence(const char *bytes, size_t length, const char *correlation) {
     static const char key[] = "\"sequence\":";
-    uint64_t highest = 0;
     size_t size = strlen(correlation);
-    for (const char *line = bytes, *end = bytes + length; line < end;) {
-        const char *newline = memchr(line, '\n', (size_t)(end - line));
-        size_t span = (size_t)((newline ? newline : end) - line);
-        if (newline != NULL && memmem(line, span, correlation, size) != NULL) {
+    const char *end = memrchr(bytes, '\n', length); /* what follows is not complete */
+    while (end != NULL && end > bytes) {
+        const char *newline = memrchr(bytes, '\n', (size_t)(end - bytes));
+        const char *line = newline ? newline + 1 : bytes;
+        size_t span = (size_t)(end - line);
+        if (memmem(line, span, correlation, size) != NULL) {
             const char *found = memmem(line, span, key, sizeof key - 1);
-            if (found != NULL) {
-                uint64_t sequence = strtoull(found + sizeof key - 1, NULL, 10);
-                if (sequence > highest)
-                    highest = sequence;
-            }
+            if (found != NULL)
+                return strtoull(found + sizeof key - 1, NULL, 10);
         }
-        line += span + 1;
+        end = newline;
     }
-    return highest;
+    return 0;
 }
 
 /* Reads [from, to) of the file, NUL-terminated; the caller frees it. NULL on failure. */
