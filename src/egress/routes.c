@@ -124,7 +124,14 @@ struct error *links_read(struct link_list *out) {
     netlink_message_begin(&batch, RTM_GETLINK, NLM_F_DUMP, &all, sizeof all, "links");
     netlink_message_end(&batch);
     struct link_entries entries = {0};
-    struct error *error = netlink_query(socket, &batch, link_collect, &entries, "list");
+    struct error *error = NULL;
+    for (int attempt = 0; attempt < 10; attempt++) {
+        entries.count = 0;
+        error_free(error);
+        error = netlink_query(socket, &batch, link_collect, &entries, "list");
+        if (error == NULL || error->number != EAGAIN) /* EAGAIN: a link came or went meanwhile */
+            break;
+    }
     struct link_list list = {0};
     for (size_t i = 0; error == NULL && i < entries.count; i++) {
         const struct link_entry *entry = &entries.items[i];

@@ -1,5 +1,6 @@
 #include "egress/rules.h"
 
+#include <errno.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter_ipv4.h>
@@ -239,7 +240,7 @@ void wall_plan_make(struct wall_plan *plan, enum wall_variant variant, uint32_t 
 void wall_plan_free(struct wall_plan *plan) {
     for (size_t i = 0; i < plan->rule_count; i++)
         netlink_batch_free(&plan->rules[i].expressions);
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < EGRESS_RULES; i++)
         netlink_batch_free(&plan->egress_rules[i].expressions);
     free(plan->devices);
     *plan = (struct wall_plan){0};
@@ -275,15 +276,25 @@ void wall_plan_put_again(const struct wall_plan *plan, struct netlink_batch *bat
         return;
     nft_table_add(batch, NFPROTO_NETDEV, WALL_TABLE, NULL, 0, 0);
     nft_chain_add(batch, NFPROTO_NETDEV, WALL_TABLE, &plan->egress_chain);
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < EGRESS_RULES; i++)
         nft_rule_add(batch, NFPROTO_NETDEV, WALL_TABLE, &plan->egress_rules[i]);
 }
 
-struct error *wall_plan_compare(const struct wall_plan *plan, int socket) {
+static struct error *plan_compare_once(const struct wall_plan *plan, int socket) {
     TRY(nft_compare_table(socket, NFPROTO_INET, WALL_TABLE, plan->chains, plan->chain_count, plan->rules,
                           plan->rule_count));
     if (!plan_has_egress(plan))
         return NULL;
     return nft_compare_table(socket, NFPROTO_NETDEV, WALL_TABLE, &plan->egress_chain, 1, plan->egress_rules,
-                             2);
+                             EGRESS_RULES);
+}
+
+struct error *wall_plan_compare(const struct wall_plan *plan, int socket) {
+    /* EAGAIN: another writer of the namespace (a pod's next container) was between two parts of the dump. */
+    for (int attempt = 0;; attempt++) {
+        struct error *error = plan_compare_once(plan, socket);
+        if (error == NULL || error->number != EAGAIN || attempt == 10)
+            return error;
+        error_free(error);
+    }
 }

@@ -22,6 +22,8 @@ enum wall_variant {
     WALL_EGRESS      /* the same, and a netdev egress chain that lets only marked packets out */
 };
 
+#define EGRESS_RULES 2
+
 struct wall_plan {
     enum wall_variant variant;
     struct nft_chain chains[8];
@@ -30,7 +32,7 @@ struct wall_plan {
     size_t rule_count;
     /* The netdev table, with WALL_EGRESS and at least one device. */
     struct nft_chain egress_chain;
-    struct nft_rule egress_rules[2];
+    struct nft_rule egress_rules[EGRESS_RULES];
     const char **devices;
 };
 

@@ -1,0 +1,400 @@
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "egress/address.h"
+#include "warden/observers.h"
+
+/* One datagram holds one packet (a queue threshold of 1); the kernel never makes one larger than a page. */
+#define DATAGRAM_SIZE 8192
+/* As many in one turn as a burst of the rules' limit, so that the loop's other events wait a few milliseconds
+ * at most. */
+#define DATAGRAMS_A_TURN 64
+#define KNOWN_PIDS 8
+#define COUNTERS_INTERVAL_MS 1000
+
+struct packet_observer {
+    bool bound;
+    bool counters_closed;     /* the kernel does not let us read them */
+    uint32_t next_sequence;   /* that the packet log owes us */
+    uint64_t unshown;         /* denied - logged at the last look */
+    uint64_t suppressed;      /* owed to the next record */
+    int64_t counters_read_ms; /* when; 0 never */
+    ino_t own_pid_namespace;
+    pid_t known[KNOWN_PIDS]; /* which sent before, the latest first; 0 for none */
+};
+
+static int64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static struct packet_observer *observer_of(struct warden_context *context) {
+    if (context->packets == NULL) {
+        context->packets = memory_zeroed(sizeof *context->packets);
+        struct stat own;
+        if (stat("/proc/self/ns/pid", &own) == 0)
+            context->packets->own_pid_namespace = own.st_ino;
+    }
+    return context->packets;
+}
+
+/* -- which process -- */
+
+/* Whether the process has the socket among its descriptors. */
+static bool process_holds(int proc, pid_t pid, const char *socket_name) {
+    char path[32];
+    snprintf(path, sizeof path, "%d/fd", (int)pid);
+    int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    DIR *directory = fdopendir(fd);
+    if (directory == NULL) {
+        fd_close(fd);
+        return false;
+    }
+    bool holds = false;
+    struct dirent *entry;
+    while (!holds && (entry = readdir(directory)) != NULL) {
+        char target[40];
+        ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof target - 1);
+        if (length <= 0)
+            continue;
+        target[length] = '\0';
+        holds = strcmp(target, socket_name) == 0;
+    }
+    closedir(directory);
+    return holds;
+}
+
+/* Walks the children of init, depth first: on a machine with thousands of processes this is the difference
+ * between one millisecond and ten. Needs CONFIG_PROC_CHILDREN; without it, finds nothing. `budget` bounds
+ * what a fork bomb costs. */
+static pid_t descendant_find(int proc, pid_t pid, const char *socket_name, unsigned depth, unsigned *budget) {
+    if (depth == 0 || *budget == 0)
+        return 0;
+    (*budget)--;
+    if (process_holds(proc, pid, socket_name))
+        return pid;
+    char path[64];
+    snprintf(path, sizeof path, "%d/task", (int)pid);
+    int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    DIR *tasks = fdopendir(fd);
+    if (tasks == NULL) {
+        fd_close(fd);
+        return 0;
+    }
+    pid_t found = 0;
+    struct dirent *task;
+    while (found == 0 && (task = readdir(tasks)) != NULL) {
+        if (task->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%.20s/children", task->d_name);
+        fd_owned int children = openat(dirfd(tasks), path, O_RDONLY | O_CLOEXEC);
+        char list[4096];
+        ssize_t length = children < 0 ? -1 : read(children, list, sizeof list - 1);
+        if (length <= 0)
+            continue;
+        list[length] = '\0';
+        char *rest = list, *end;
+        for (long child; found == 0 && (child = strtol(rest, &end, 10)) > 0; rest = end)
+            found = descendant_find(proc, (pid_t)child, socket_name, depth - 1, budget);
+    }
+    closedir(tasks);
+    return found;
+}
+
+/* Every process outside the warden's own pid namespace: what `exec` made is not below init. */
+static pid_t process_scan(const struct packet_observer *observer, int proc, const char *socket_name) {
+    int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    DIR *directory = fdopendir(fd);
+    if (directory == NULL) {
+        fd_close(fd);
+        return 0;
+    }
+    pid_t found = 0;
+    struct dirent *entry;
+    while (found == 0 && (entry = readdir(directory)) != NULL) {
+        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (pid <= 0)
+            continue;
+        char path[64];
+        struct stat namespace;
+        snprintf(path, sizeof path, "%d/ns/pid", (int)pid);
+        if (fstatat(proc, path, &namespace, 0) < 0 || namespace.st_ino == observer->own_pid_namespace)
+            continue;
+        if (process_holds(proc, pid, socket_name))
+            found = pid;
+    }
+    closedir(directory);
+    return found;
+}
+
+static void process_remember(struct packet_observer *observer, pid_t pid) {
+    size_t at = 0;
+    while (at < KNOWN_PIDS - 1 && observer->known[at] != pid)
+        at++;
+    memmove(observer->known + 1, observer->known, at * sizeof observer->known[0]);
+    observer->known[0] = pid;
+}
+
+static pid_t process_find(struct warden_context *context, uint32_t inode) {
+    struct packet_observer *observer = context->packets;
+    fd_owned int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (inode == 0 || proc < 0)
+        return 0;
+    char socket_name[40];
+    snprintf(socket_name, sizeof socket_name, "socket:[%u]", inode);
+    pid_t pid = 0;
+    for (size_t i = 0; pid == 0 && i < KNOWN_PIDS && observer->known[i] != 0; i++)
+        if (process_holds(proc, observer->known[i], socket_name))
+            pid = observer->known[i];
+    unsigned budget = 256;
+    if (pid == 0 && context->init_pid > 0)
+        pid = descendant_find(proc, context->init_pid, socket_name, 16, &budget);
+    if (pid == 0)
+        pid = process_scan(observer, proc, socket_name);
+    if (pid != 0)
+        process_remember(observer, pid);
+    return pid;
+}
+
+/* The packet log was opened in the container, so the kernel gives uids as the container's user namespace has
+ * them; a record has the runtime's. The kernel shows the map in the reader's terms. -1 where there is no
+ * telling. */
+static int64_t uid_outside(const struct warden_context *context, int64_t uid) {
+    char path[40], map[4096];
+    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)context->init_pid);
+    fd_owned int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, map, sizeof map - 1);
+    if (uid < 0 || length <= 0)
+        return -1;
+    map[length] = '\0';
+    long long inside, outside, count;
+    int used;
+    for (const char *line = map; sscanf(line, " %lld %lld %lld%n", &inside, &outside, &count, &used) == 3;
+         line += used)
+        if (uid >= inside && uid - inside < count)
+            return outside + (uid - inside);
+    return -1;
+}
+
+/* -- what to say -- */
+
+static const char *protocol_name(int protocol, char room[24]) {
+    switch (protocol) {
+    case IPPROTO_TCP:
+        return "tcp";
+    case IPPROTO_UDP:
+        return "udp";
+    case IPPROTO_ICMP:
+        return "icmp";
+    case IPPROTO_ICMPV6:
+        return "ipv6-icmp";
+    case IPPROTO_IGMP:
+        return "igmp";
+    case IPPROTO_SCTP:
+        return "sctp";
+    case IPPROTO_UDPLITE:
+        return "udplite";
+    case IPPROTO_DCCP:
+        return "dccp";
+    default:
+        snprintf(room, 24, "ip protocol %d", protocol);
+        return room;
+    }
+}
+
+static void append_process(struct text *message, const struct record_process *process) {
+    if (process->name != NULL)
+        text_format(message, "%s (pid %d)", process->name, (int)process->pid);
+    else if (process->uid >= 0)
+        text_format(message, "A process of uid %lld", (long long)process->uid);
+    else
+        text_append(message, "A process");
+}
+
+/* Fills reason, message and remedy. The strings belong to the two texts. */
+static void explain(const struct denied_packet *packet, struct record_event *event, struct text *message,
+                    struct text *remedy) {
+    char place[ADDRESS_TEXT_SIZE], room[24];
+    enum address_kind kind = address_classify(packet->family, packet->destination);
+    const char *protocol = protocol_name(packet->protocol, room);
+    address_write(packet->family, packet->destination, packet->destination_port, place);
+    append_process(message, event->process);
+    bool tcp = packet->protocol == IPPROTO_TCP;
+    bool name_query = packet->protocol == IPPROTO_UDP && packet->destination_port == 53;
+    if (tcp)
+        text_format(message, " tried to connect to %s (tcp)", place);
+    else if (name_query)
+        text_format(message, " tried to ask the name server %s (udp)", place);
+    else
+        text_format(message, " tried to send a packet to %s (%s)", place, protocol);
+
+    if (kind == ADDRESS_METADATA) {
+        event->reason = "net.address.metadata";
+        text_append(message, ", a cloud metadata service, which gives out credentials");
+    } else if (name_query) {
+        event->reason = "dns.name.not_allowed";
+        text_append(message, "; no host is allowed, so no name is resolved");
+    } else if (!tcp) {
+        event->reason = "net.protocol.not_allowed";
+        text_append(message, "; nothing but TCP can be allowed");
+    } else if (kind == ADDRESS_PRIVATE) {
+        event->reason = "net.address.private";
+        text_append(message, ", a private address; network.allowed_hosts does not name it");
+        char plain[ADDRESS_TEXT_SIZE];
+        address_write(packet->family, packet->destination, 0, plain);
+        text_format(remedy, "network: {allowed_hosts: [{host: \"%s\", ports: [%u], private: true}]}", plain,
+                    packet->destination_port);
+    } else {
+        event->reason = "net.address.literal";
+        text_append(message, "; network.allowed_hosts does not name it");
+        text_format(remedy, "network: {allowed_hosts: [\"%s\"]}", place);
+    }
+    event->message = text_string(message);
+    event->remedy = remedy->length > 0 ? text_string(remedy) : NULL;
+}
+
+/* -- one packet -- */
+
+static void packet_handle(const struct denied_packet *packet, void *data) {
+    struct warden_context *context = data;
+    struct packet_observer *observer = context->packets;
+    observer->bound = true;
+    /* Modulo 2^32, as the kernel counts. */
+    observer->suppressed += (uint32_t)(packet->log_sequence - observer->next_sequence);
+    observer->next_sequence = packet->log_sequence + 1;
+
+    /* The process first: the reset takes the socket away, and with it the only trace of who asked. */
+    struct record_process process = {.uid = -1};
+    pid_t pid = process_find(context, socket_inode_find(context->wall.socket_diagnosis, packet));
+    if (pid != 0)
+        record_process_read(pid, &process);
+    else
+        process.uid = uid_outside(context, packet->uid);
+    /* A reset that cannot be sent costs the workload a second, until its SYN comes again and the kernel
+     * answers. */
+    if (packet->held)
+        error_ignore(packet_reset(&context->wall, packet));
+
+    char destination[ADDRESS_TEXT_SIZE], source[ADDRESS_TEXT_SIZE], room[24];
+    address_write(packet->family, packet->destination, 0, destination);
+    address_write(packet->family, packet->source, 0, source);
+    struct record_event event = {.class_id = RECORD_NETWORK,
+                                 .activity_id = 5,
+                                 .action = RECORD_DENIED,
+                                 .rule = "network.allowed_hosts: []",
+                                 .rule_origin = context->policy_origin,
+                                 .process = &process,
+                                 .address = destination,
+                                 .port = packet->destination_port,
+                                 .source_address = source,
+                                 .source_port = packet->source_port,
+                                 .protocol = protocol_name(packet->protocol, room),
+                                 .protocol_number = packet->protocol,
+                                 .suppressed = observer->suppressed};
+    text_owned struct text message = {0}, remedy = {0};
+    explain(packet, &event, &message, &remedy);
+    observer->suppressed = 0;
+    error_ignore(record_write(context->log, &event)); /* what it could not write, the log itself counts */
+    record_process_clear(&process);
+}
+
+/* What the rules denied above their rate, since the last look. */
+static void counters_look(struct warden_context *context, bool now) {
+    struct packet_observer *observer = context->packets;
+    int64_t time = now_ms();
+    if (observer->counters_closed || context->wall.rules < 0 ||
+        (!now && observer->counters_read_ms != 0 && time - observer->counters_read_ms < COUNTERS_INTERVAL_MS))
+        return;
+    uint64_t denied = 0, logged = 0;
+    struct error *error = wall_counters_read(context->wall.rules, &denied, &logged);
+    if (error != NULL) {
+        observer->counters_closed = true;
+        error_free(error);
+        return;
+    }
+    uint64_t unshown = denied > logged ? denied - logged : 0;
+    /* Counters restart where the table was made anew. */
+    observer->suppressed += unshown >= observer->unshown ? unshown - observer->unshown : unshown;
+    observer->unshown = unshown;
+    observer->counters_read_ms = time;
+}
+
+void packets_bind(struct warden_context *context) {
+    struct packet_observer *observer = observer_of(context);
+    if (observer->bound || context->wall.packet_log < 0)
+        return;
+    /* What was denied unseen until now was another warden's to tell. */
+    counters_look(context, true);
+    observer->suppressed = 0;
+    error_ignore(
+        packet_log_bind(context->wall.packet_log, &observer->bound)); /* tried again at the next call */
+}
+
+void packets_handle(struct warden_context *context) {
+    observer_of(context);
+    counters_look(context, false);
+    for (int i = 0; i < DATAGRAMS_A_TURN; i++) {
+        uint8_t bytes[DATAGRAM_SIZE];
+        struct sockaddr_nl sender = {0};
+        socklen_t sender_length = sizeof sender;
+        ssize_t length = recvfrom(context->wall.packet_log, bytes, sizeof bytes, MSG_DONTWAIT,
+                                  (struct sockaddr *)&sender, &sender_length);
+        /* ENOBUFS: the queue was full; the gap in the sequence says how many were lost. */
+        if (length < 0 && (errno == EINTR || errno == ENOBUFS))
+            continue;
+        if (length <= 0)
+            return;
+        if (sender.nl_pid != 0) /* not from the kernel */
+            continue;
+        unsigned malformed = 0; /* leaves a gap in the sequence too */
+        packet_log_parse(bytes, (size_t)length, packet_handle, context, &malformed);
+    }
+}
+
+void packets_close(struct warden_context *context) {
+    struct packet_observer *observer = context->packets;
+    if (observer == NULL)
+        return;
+    if (observer->bound)
+        counters_look(context, true);
+    if (observer->suppressed > 0 && context->log != NULL) {
+        text_owned struct text message = {0};
+        text_format(
+            &message,
+            "%llu further attempts to reach the network were denied faster than they could be recorded",
+            (unsigned long long)observer->suppressed);
+        struct record_event event = {.class_id = RECORD_FINDING,
+                                     .activity_id = 1,
+                                     .action = RECORD_DENIED,
+                                     .reason = "log.suppressed",
+                                     .message = text_string(&message),
+                                     .rule = "network.allowed_hosts: []",
+                                     .rule_origin = context->policy_origin,
+                                     .subject = "network",
+                                     .suppressed = observer->suppressed};
+        error_ignore(record_write(context->log, &event));
+    }
+    free(observer);
+    context->packets = NULL;
+}
