@@ -1,4 +1,5 @@
-/* The calls that the sandbox denies (with errno and reason code) and the mutating file calls that it observes. */
+/* The calls that the sandbox denies (with errno and reason code) and the mutating file calls that it
+ * observes. */
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +8,16 @@
 #include "libocispec/config.h"
 #include "policy/policy.h"
 
-/* Denied calls as an OCI seccomp document: default SCMP_ACT_ALLOW, rules SCMP_ACT_NOTIFY with errnoRet. */
+/* listenerPath of the documents below: the listener is the warden's. Not a path, so it never equals an
+ * engine's. */
+#define HARDEN_SECCOMP_LISTENER "warden"
+
+/* Denied calls as an OCI seccomp document: default SCMP_ACT_ALLOW, rules SCMP_ACT_NOTIFY with errnoRet, all
+ * for reason "syscall.not_allowed"; calls that well-meaning programs try at every start are SCMP_ACT_ERRNO
+ * and leave no record. NULL for a policy that does not confine. Freed with oci_seccomp_free. */
 struct oci_seccomp *harden_seccomp_denied(const struct policy *policy);
 /* Mutating file calls (open for writing, create, rename, unlink, chmod, ...), for the observer. */
 struct oci_seccomp *harden_seccomp_observed(void);
+/* Why the first rule for this call is there, half a sentence for `pinfold why`; NULL for a call without a
+ * rule. */
+const char *harden_seccomp_reason(const char *call);

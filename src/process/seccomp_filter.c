@@ -1,0 +1,233 @@
+#include "process/seccomp_filter.h"
+
+#include <endian.h>
+#include <linux/seccomp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Placeholder for a jump to the end of a rule, which is known when its conditions are written. A rule has at
+ * most six conditions of five instructions. */
+#define FAIL 0xFF
+
+void filter_list_add(struct filter_list *list, struct filter_rule rule) {
+    /* Grown by powers of two: a profile has some thousand entries. */
+    if ((list->count & (list->count - 1)) == 0)
+        list->rules = memory_resize(list->rules, list->count == 0 ? 1 : list->count * 2, sizeof *list->rules);
+    rule.order = list->count;
+    list->rules[list->count++] = rule;
+}
+
+void filter_list_free(struct filter_list *list) {
+    free(list->rules);
+    *list = (struct filter_list){0};
+}
+
+static void emit(struct seccomp_program *program, uint16_t code, uint32_t k, uint8_t jump_true,
+                 uint8_t jump_false) {
+    if ((program->count & (program->count - 1)) == 0)
+        program->instructions =
+            memory_resize(program->instructions, program->count == 0 ? 1 : program->count * 2,
+                          sizeof *program->instructions);
+    program->instructions[program->count++] =
+        (struct sock_filter){.code = code, .jt = jump_true, .jf = jump_false, .k = k};
+}
+
+static void emit_jump(struct seccomp_program *program, uint16_t test, uint32_t k, uint8_t jump_true,
+                      uint8_t jump_false) {
+    emit(program, (uint16_t)(BPF_JMP | test | BPF_K), k, jump_true, jump_false);
+}
+
+static void emit_load(struct seccomp_program *program, size_t offset) {
+    emit(program, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+}
+
+void filter_append_return(struct seccomp_program *program, uint32_t action) {
+    emit(program, BPF_RET | BPF_K, action, 0, 0);
+}
+
+/* --- conditions: an argument has 64 bits, the machine of the filter 32 --- */
+
+static void emit_load_half(struct seccomp_program *program, unsigned argument, bool high) {
+    bool second = __BYTE_ORDER == __LITTLE_ENDIAN ? high : !high;
+    emit_load(program, offsetof(struct seccomp_data, args) + argument * sizeof(uint64_t) +
+                           (second ? sizeof(uint32_t) : 0));
+}
+
+static void emit_masked(struct seccomp_program *program, unsigned argument, bool high, uint32_t mask,
+                        uint32_t value) {
+    emit_load_half(program, argument, high);
+    if (mask != UINT32_MAX)
+        emit(program, BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
+    emit_jump(program, BPF_JEQ, value, 0, FAIL);
+}
+
+/* "Above" and "below" with their "or equal" forms: the upper halves decide unless they are equal. */
+static void emit_ordered(struct seccomp_program *program, const struct scmp_arg_cmp *condition, bool narrow) {
+    uint32_t high = (uint32_t)(condition->datum_a >> 32), low = (uint32_t)condition->datum_a;
+    bool above = condition->op == SCMP_CMP_GT || condition->op == SCMP_CMP_GE;
+    if (!narrow) {
+        emit_load_half(program, condition->arg, true);
+        if (above) {
+            emit_jump(program, BPF_JGT, high, 3, 0);
+            emit_jump(program, BPF_JEQ, high, 0, FAIL);
+        } else {
+            emit_jump(program, BPF_JGT, high, FAIL, 0);
+            emit_jump(program, BPF_JEQ, high, 0, 2);
+        }
+    }
+    emit_load_half(program, condition->arg, false);
+    if (above)
+        emit_jump(program, condition->op == SCMP_CMP_GT ? BPF_JGT : BPF_JGE, low, 0, FAIL);
+    else
+        emit_jump(program, condition->op == SCMP_CMP_LE ? BPF_JGT : BPF_JGE, low, FAIL, 0);
+}
+
+static void emit_condition(struct seccomp_program *program, const struct scmp_arg_cmp *condition,
+                           bool narrow) {
+    uint32_t high = (uint32_t)(condition->datum_a >> 32), low = (uint32_t)condition->datum_a;
+    switch (condition->op) {
+    case SCMP_CMP_MASKED_EQ:
+        /* datum_a is the mask, datum_b what must be left of the argument; bits beyond the mask do not count.
+         */
+        if (!narrow && high != 0)
+            emit_masked(program, condition->arg, true, high, (uint32_t)(condition->datum_b >> 32) & high);
+        emit_masked(program, condition->arg, false, low, (uint32_t)condition->datum_b & low);
+        break;
+    case SCMP_CMP_EQ:
+        if (!narrow)
+            emit_masked(program, condition->arg, true, UINT32_MAX, high);
+        emit_masked(program, condition->arg, false, UINT32_MAX, low);
+        break;
+    case SCMP_CMP_NE:
+        if (!narrow) {
+            emit_load_half(program, condition->arg, true);
+            emit_jump(program, BPF_JEQ, high, 0, 2);
+        }
+        emit_load_half(program, condition->arg, false);
+        emit_jump(program, BPF_JEQ, low, FAIL, 0);
+        break;
+    default:
+        emit_ordered(program, condition, narrow);
+        break;
+    }
+}
+
+static void emit_rule(struct seccomp_program *program, const struct filter_rule *rule) {
+    size_t start = program->count;
+    for (size_t i = 0; i < rule->count; i++)
+        emit_condition(program, &rule->conditions[i], rule->narrow);
+    filter_append_return(program, rule->action);
+    for (size_t i = start; i < program->count; i++) {
+        struct sock_filter *instruction = &program->instructions[i];
+        if (BPF_CLASS(instruction->code) != BPF_JMP)
+            continue;
+        uint8_t distance = (uint8_t)(program->count - i - 1);
+        if (instruction->jt == FAIL)
+            instruction->jt = distance;
+        if (instruction->jf == FAIL)
+            instruction->jf = distance;
+    }
+}
+
+/* --- the tree --- */
+
+/* Numbers from `start` up to the next span: `count` conditional rules, then `action`. */
+struct span {
+    uint32_t start;
+    uint32_t action;
+    const struct filter_rule *rules;
+    size_t count;
+};
+
+struct spans {
+    struct span *items;
+    size_t count;
+};
+
+static void spans_add(struct spans *spans, struct span span) {
+    struct span *last = spans->count > 0 ? &spans->items[spans->count - 1] : NULL;
+    if (last != NULL && last->start == span.start)
+        spans->count--; /* the last one was empty */
+    last = spans->count > 0 ? &spans->items[spans->count - 1] : NULL;
+    if (last != NULL && last->count == 0 && span.count == 0 && last->action == span.action)
+        return; /* goes on */
+    spans->items[spans->count++] = span;
+}
+
+static int compare_rules(const void *left, const void *right) {
+    const struct filter_rule *a = left, *b = right;
+    if (a->number != b->number)
+        return a->number < b->number ? -1 : 1;
+    return a->order < b->order ? -1 : a->order > b->order;
+}
+
+static struct spans spans_build(const struct filter_list *rules, const struct filter_range *ranges,
+                                size_t ranges_count) {
+    /* Each number starts a span and ends one, each range starts one. */
+    struct spans spans = {.items =
+                              memory_zeroed((2 * rules->count + ranges_count + 1) * sizeof(struct span))};
+    size_t next = 0;
+    for (size_t range = 0; range < ranges_count; range++) {
+        uint32_t otherwise = ranges[range].default_action;
+        uint32_t last = range + 1 < ranges_count ? ranges[range + 1].start - 1 : UINT32_MAX;
+        spans_add(&spans, (struct span){.start = ranges[range].start, .action = otherwise});
+        while (next < rules->count && rules->rules[next].number <= last) {
+            const struct filter_rule *first = &rules->rules[next];
+            struct span span = {.start = first->number, .action = otherwise, .rules = first};
+            const struct filter_rule *unconditional = NULL;
+            for (; next < rules->count && rules->rules[next].number == first->number; next++, span.count++)
+                if (unconditional == NULL && rules->rules[next].count == 0)
+                    unconditional = &rules->rules[next];
+            if (unconditional != NULL) {
+                span.action = unconditional->action;
+                span.count = 0;
+            }
+            spans_add(&spans, span);
+            if (first->number < last)
+                spans_add(&spans, (struct span){.start = first->number + 1, .action = otherwise});
+        }
+    }
+    return spans;
+}
+
+static void emit_tree(struct seccomp_program *program, const struct span *spans, size_t count) {
+    if (count == 1) {
+        for (size_t i = 0; i < spans->count; i++)
+            emit_rule(program, &spans->rules[i]);
+        filter_append_return(program, spans->action);
+        return;
+    }
+    size_t half = count / 2, jump = program->count;
+    emit_jump(program, BPF_JGE, spans[half].start, 0, 0);
+    emit_tree(program, spans, half);
+    size_t distance = program->count - jump - 1;
+    if (distance <= UINT8_MAX) {
+        program->instructions[jump].jt = (uint8_t)distance;
+    } else {
+        /* A conditional jump reaches 255 instructions, an unconditional one all. */
+        emit(program, BPF_JMP | BPF_JA, 0, 0, 0);
+        memmove(&program->instructions[jump + 2], &program->instructions[jump + 1],
+                distance * sizeof *program->instructions);
+        program->instructions[jump].jf = 1;
+        program->instructions[jump + 1] =
+            (struct sock_filter){.code = BPF_JMP | BPF_JA, .k = (uint32_t)distance};
+    }
+    emit_tree(program, spans + half, count - half);
+}
+
+void filter_append(struct seccomp_program *program, uint32_t audit_arch, struct filter_list *rules,
+                   const struct filter_range *ranges, size_t ranges_count) {
+    if (rules->count > 0)
+        qsort(rules->rules, rules->count, sizeof *rules->rules, compare_rules);
+    struct spans spans = spans_build(rules, ranges, ranges_count);
+    emit_load(program, offsetof(struct seccomp_data, arch));
+    emit_jump(program, BPF_JEQ, audit_arch, 1, 0);
+    size_t jump = program->count;
+    emit(program, BPF_JMP | BPF_JA, 0, 0, 0);
+    emit_load(program, offsetof(struct seccomp_data, nr));
+    emit_tree(program, spans.items, spans.count);
+    program->instructions[jump].k = (uint32_t)(program->count - jump - 1);
+    free(spans.items);
+}
