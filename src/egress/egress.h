@@ -65,7 +65,11 @@ struct denied_packet {
     uint32_t log_sequence;  /* of the packet log, to find gaps */
     int64_t uid;            /* -1 unknown */
     uint32_t interface_out; /* index; 0 unknown. Link-local addresses mean nothing without it. */
+    char name[256];         /* that a DNS question asks for, printable, without the last dot; "" for none */
 };
+
+/* Whether the packet asks a name server. */
+bool packet_is_name_query(const struct denied_packet *packet);
 
 /* Parses one datagram read from the packet log: calls `each` for every packet in it. Hostile bytes: bounded
  * by `length`, never reads past it; a malformed message is skipped and counted in *malformed. (Fuzzed.) */

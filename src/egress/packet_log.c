@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -12,9 +13,17 @@
 #include "egress/rules.h"
 
 #define RECEIVE_BUFFER (1024 * 1024)
+#define BOUND_PRIORITY 1
 
 struct error *packet_log_bind(int packet_log, bool *bound) {
-    *bound = false;
+    /* The socket remembers: its priority, which means nothing to netlink, travels with it to the warden.
+     * Asking the kernel again would throw away the packets that wait before the answer. */
+    int mark = 0;
+    socklen_t mark_length = sizeof mark;
+    *bound =
+        getsockopt(packet_log, SOL_SOCKET, SO_PRIORITY, &mark, &mark_length) == 0 && mark == BOUND_PRIORITY;
+    if (*bound)
+        return NULL;
     /* Beyond net.core.rmem_max only with CAP_NET_ADMIN over the machine; the rules' rate limit keeps the log
      * within the default as well. */
     int size = RECEIVE_BUFFER;
@@ -35,15 +44,14 @@ struct error *packet_log_bind(int packet_log, bool *bound) {
     netlink_put_be16(&batch, NFULA_CFG_FLAGS, NFULNL_CFG_F_SEQ);
     netlink_message_end(&batch);
     struct error *error = netlink_transact(packet_log, &batch, 1, "bind");
-    if (error == NULL) {
-        *bound = true;
-        return NULL;
-    }
     /* EBUSY: the group is bound to this very socket. EPERM: to another, or we may not ask. */
-    if (error->number != EBUSY && error->number != EPERM)
+    if (error != NULL && error->number != EBUSY && error->number != EPERM)
         return error;
-    *bound = error->number == EBUSY;
+    *bound = error == NULL || error->number == EBUSY;
     error_free(error);
+    mark = BOUND_PRIORITY;
+    if (*bound && setsockopt(packet_log, SOL_SOCKET, SO_PRIORITY, &mark, sizeof mark) < 0)
+        return error_system(errno, "setsockopt", "packet log");
     return NULL;
 }
 
@@ -51,8 +59,48 @@ static uint16_t read_be16(const uint8_t *bytes) {
     return (uint16_t)(bytes[0] << 8 | bytes[1]);
 }
 
+/* Docker's resolver is reached on another port, which its rules put in the place of 53 before ours see the
+ * packet. */
+bool packet_is_name_query(const struct denied_packet *packet) {
+    static const uint8_t docker_resolver[4] = {127, 0, 0, 11};
+    return packet->protocol == IPPROTO_UDP &&
+           (packet->destination_port == 53 ||
+            (packet->family == AF_INET && memcmp(packet->destination, docker_resolver, 4) == 0));
+}
+
 static uint32_t read_be32(const uint8_t *bytes) {
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* RFC 1035, 4.1: the name of the first question. Bytes that are no part of a host name become \\DDD as in
+ * zone files. What is no question, or no whole name, leaves no name. */
+static void question_parse(const uint8_t *bytes, size_t length, char *name, size_t size) {
+    if (length < 12 || (bytes[2] & 0x80) != 0 || read_be16(bytes + 4) == 0)
+        return;
+    size_t at = 12, used = 0;
+    while (at < length && bytes[at] != 0) {
+        size_t label = bytes[at++];
+        if (label > 63 || label > length - at)
+            goto none;
+        if (used > 0)
+            name[used++] = '.';
+        for (; label > 0; label--, at++) {
+            uint8_t byte = bytes[at];
+            bool plain = byte > ' ' && byte < 0x7f && byte != '.' && byte != '\\';
+            if (size - used < 8)
+                goto none;
+            if (plain)
+                name[used++] = (char)byte;
+            else
+                used += (size_t)snprintf(name + used, size - used, "\\%03u", byte);
+        }
+    }
+    if (at >= length)
+        goto none;
+    name[used] = '\0';
+    return;
+none:
+    name[0] = '\0';
 }
 
 /* The transport header, as far as it was copied. False when it is too short to tell what was tried. */
@@ -75,6 +123,8 @@ static bool transport_parse(const uint8_t *bytes, size_t length, struct denied_p
     }
     packet->source_port = read_be16(bytes);
     packet->destination_port = read_be16(bytes + 2);
+    if (packet->protocol == IPPROTO_UDP && length >= 8 && packet_is_name_query(packet))
+        question_parse(bytes + 8, length - 8, packet->name, sizeof packet->name);
     return true;
 }
 

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <linux/netfilter.h>
+#include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netfilter_ipv4.h>
 #include <netinet/in.h>
@@ -93,9 +94,37 @@ static void accept_marked(struct netlink_batch *rule, enum wall_variant variant,
     nft_verdict(rule, NF_ACCEPT, NULL);
 }
 
+/* Loopback addresses behind which an engine listens from outside the sandbox: they must not pass as loopback.
+ */
+static void redirection_rules(struct wall_plan *plan) {
+    struct netlink_batch *rule;
+
+    /* Docker's resolver; it forwards any name, from the host's namespace where it must. */
+    static const uint8_t docker_resolver[4] = {127, 0, 0, 11};
+    rule = rule_begin(plan, "output", "the engine's resolver");
+    match_family(rule, NFPROTO_IPV4);
+    nft_load_payload(rule, NFT_PAYLOAD_NETWORK_HEADER, IPV4_DESTINATION, 4, REGISTER_A);
+    nft_compare(rule, REGISTER_A, NFT_CMP_EQ, docker_resolver, sizeof docker_resolver);
+    nft_verdict(rule, NFT_GOTO, "refuse");
+
+    if (plan->variant == WALL_ALONE)
+        return;
+    /* What an engine's rules (nat output, before ours) have given another destination. */
+    uint8_t original = IP_CT_DIR_ORIGINAL;
+    uint32_t redirected = IPS_DST_NAT, none = 0;
+    rule = rule_begin(plan, "output", "redirected elsewhere");
+    nft_load_conntrack(rule, NFT_CT_DIRECTION, REGISTER_A);
+    nft_compare(rule, REGISTER_A, NFT_CMP_EQ, &original, sizeof original);
+    nft_load_conntrack(rule, NFT_CT_STATUS, REGISTER_A);
+    nft_mask(rule, REGISTER_A, &redirected, sizeof redirected);
+    nft_compare(rule, REGISTER_A, NFT_CMP_NEQ, &none, sizeof none);
+    nft_verdict(rule, NFT_GOTO, "refuse");
+}
+
 static void output_rules(struct wall_plan *plan, uint32_t mark) {
     struct netlink_batch *rule;
 
+    redirection_rules(plan);
     rule = rule_begin(plan, "output", "loopback address, IPv4");
     match_loopback_address(rule, NFPROTO_IPV4, false, NFT_CMP_EQ);
     nft_verdict(rule, NF_ACCEPT, NULL);
@@ -158,7 +187,7 @@ static void output_rules(struct wall_plan *plan, uint32_t mark) {
     match_protocol(rule, IPPROTO_TCP);
     nft_reject(rule, NFT_REJECT_TCP_RST, 0);
     rule = rule_begin(plan, "output", "any other");
-    nft_verdict(rule, NFT_GOTO, "datagram");
+    nft_verdict(rule, NFT_GOTO, "refuse");
 }
 
 static void denial_rules(struct wall_plan *plan) {
@@ -182,13 +211,16 @@ static void denial_rules(struct wall_plan *plan) {
     rule = rule_begin(plan, "attempt", "refused above it");
     nft_reject(rule, NFT_REJECT_TCP_RST, 0);
 
-    rule = rule_begin(plan, "datagram", "counted");
+    rule = rule_begin(plan, "refuse", "counted");
     nft_count(rule, WALL_COUNTER_DENIED);
-    rule = rule_begin(plan, "datagram", "logged below the rate");
+    rule = rule_begin(plan, "refuse", "logged below the rate");
     nft_limit(rule, LOG_RATE, LOG_BURST);
     nft_count(rule, WALL_COUNTER_LOGGED);
     nft_log(rule, WALL_LOG_GROUP, WALL_PREFIX_DENIED, WALL_SNAP_LENGTH);
-    rule = rule_begin(plan, "datagram", "refused");
+    rule = rule_begin(plan, "refuse", "refused, TCP");
+    match_protocol(rule, IPPROTO_TCP);
+    nft_reject(rule, NFT_REJECT_TCP_RST, 0);
+    rule = rule_begin(plan, "refuse", "refused, any other");
     nft_reject(rule, NFT_REJECT_ICMPX_UNREACH, NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
 }
 
@@ -230,7 +262,7 @@ void wall_plan_make(struct wall_plan *plan, enum wall_variant variant, uint32_t 
     plan->chains[plan->chain_count++] =
         (struct nft_chain){.name = "forward", .base = true, .hook = NF_INET_FORWARD, .policy = NF_DROP};
     plan->chains[plan->chain_count++] = (struct nft_chain){.name = "attempt"};
-    plan->chains[plan->chain_count++] = (struct nft_chain){.name = "datagram"};
+    plan->chains[plan->chain_count++] = (struct nft_chain){.name = "refuse"};
     output_rules(plan, mark);
     denial_rules(plan);
     if (variant == WALL_EGRESS)

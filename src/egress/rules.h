@@ -13,8 +13,8 @@
 #define WALL_PREFIX_DENIED "pinfold denied"
 #define WALL_COUNTER_DENIED "denied"
 #define WALL_COUNTER_LOGGED "logged"
-/* A TCP header behind an IPv6 header with a few extensions, and most DNS questions. */
-#define WALL_SNAP_LENGTH 192
+/* A DNS question with the longest name, over IPv6. */
+#define WALL_SNAP_LENGTH 320
 
 enum wall_variant {
     WALL_ALONE,      /* depends on no interface: nothing but loopback addresses */
@@ -28,7 +28,7 @@ struct wall_plan {
     enum wall_variant variant;
     struct nft_chain chains[8];
     size_t chain_count;
-    struct nft_rule rules[24];
+    struct nft_rule rules[32];
     size_t rule_count;
     /* The netdev table, with WALL_EGRESS and at least one device. */
     struct nft_chain egress_chain;

@@ -241,9 +241,11 @@ static void explain(const struct denied_packet *packet, struct record_event *eve
     address_write(packet->family, packet->destination, packet->destination_port, place);
     append_process(message, event->process);
     bool tcp = packet->protocol == IPPROTO_TCP;
-    bool name_query = packet->protocol == IPPROTO_UDP && packet->destination_port == 53;
+    bool name_query = packet_is_name_query(packet);
     if (tcp)
         text_format(message, " tried to connect to %s (tcp)", place);
+    else if (packet->name[0] != '\0')
+        text_format(message, " tried to resolve %s through %s (udp)", packet->name, place);
     else if (name_query)
         text_format(message, " tried to ask the name server %s (udp)", place);
     else
@@ -254,7 +256,13 @@ static void explain(const struct denied_packet *packet, struct record_event *eve
         text_append(message, ", a cloud metadata service, which gives out credentials");
     } else if (name_query) {
         event->reason = "dns.name.not_allowed";
-        text_append(message, "; no host is allowed, so no name is resolved");
+        text_append(message, "; network.allowed_hosts does not name it");
+        if (packet->name[0] != '\0') {
+            event->class_id = RECORD_DNS;
+            event->activity_id = 1; /* Query: there was no response */
+            event->subject = packet->name;
+            text_format(remedy, "network: {allowed_hosts: [\"%s\"]}", packet->name);
+        }
     } else if (!tcp) {
         event->reason = "net.protocol.not_allowed";
         text_append(message, "; nothing but TCP can be allowed");
