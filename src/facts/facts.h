@@ -31,7 +31,7 @@ struct mount_fact {
     const char *credential; /* the well-known credential that the source is or lies in: ".ssh"; or NULL */
     bool search_incomplete; /* more entries than are looked at: sockets inside may have been missed */
     struct string_list control_sockets; /* paths of control sockets found inside a mounted directory, relative to it */
-    struct string_list credentials;     /* credential files found inside a mounted directory, relative to it */
+    struct string_list credentials;     /* the same for credentials; one that is a directory ends with a slash */
 };
 
 struct facts {

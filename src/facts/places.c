@@ -18,6 +18,7 @@ struct looked {
     ino_t inode;
     bool exists;
     bool socket;
+    bool directory;
 };
 
 struct place {
@@ -48,6 +49,7 @@ static struct looked *look(struct places *places, const char *path) {
         looked->device = status.st_dev;
         looked->inode = status.st_ino;
         looked->socket = S_ISSOCK(status.st_mode);
+        looked->directory = S_ISDIR(status.st_mode);
     }
     return looked;
 }
@@ -231,7 +233,8 @@ static void judge_place(struct places *places, struct mount_fact *fact) {
     }
 }
 
-static void append_once(struct string_list *list, const char *item) {
+void places_append(struct string_list *list, const char *path, bool directory) {
+    memory_owned char *item = text_formatted("%s%s", path, directory ? "/" : "");
     if (!string_list_contains(list, item))
         string_list_append(list, item);
 }
@@ -245,7 +248,7 @@ void places_judge(struct places *places, struct mount_fact *fact) {
         const char *rest = rest_below(places, place, &fact->status);
         if (place->kind == PLACE_SOCKET) {
             if (rest != NULL && place->at.socket)
-                append_once(&fact->control_sockets, rest);
+                places_append(&fact->control_sockets, rest, false);
             continue;
         }
         if (fact->credential == NULL &&
@@ -253,7 +256,7 @@ void places_judge(struct places *places, struct mount_fact *fact) {
             !credential_is_harmless(place->name, fact->real_path))
             fact->credential = place->name;
         else if (rest != NULL)
-            append_once(&fact->credentials, rest);
+            places_append(&fact->credentials, rest, place->at.directory);
     }
 }
 

@@ -30,6 +30,9 @@ void places_free(struct places *places);
  * sockets and credentials of the table that lie below it. */
 void places_judge(struct places *places, struct mount_fact *fact);
 
+/* Adds a path that was found inside a directory, once. */
+void places_append(struct string_list *list, const char *path, bool directory);
+
 /* By its path (and for some names its content): the well-known credential that the source is or lies in,
  * whoever's home it is (".ssh" in "/data/backup/.ssh/id_rsa"), or NULL. */
 const char *search_credential_name(const struct mount_fact *fact);

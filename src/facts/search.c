@@ -24,11 +24,6 @@ static const char *const socket_names[] = {
     "docker.sock", "podman.sock", "containerd.sock", "crio.sock", "buildkitd.sock",   "libvirt-sock",
     "agent.sock",  "S.gpg-agent", "S.gpg-agent.ssh", "bus",       "system_bus_socket"};
 
-static void append_once(struct string_list *list, const char *item) {
-    if (!string_list_contains(list, item))
-        string_list_append(list, item);
-}
-
 /* A setting that names a token and is not a reference to a variable ("_authToken=${NPM_TOKEN}"). */
 static bool line_holds_token(const char *line, size_t length) {
     static const char *const keys[] = {"_authToken",   "_auth",        "_password",
@@ -113,7 +108,8 @@ static void probe(struct mount_fact *fact, const struct credential_name *name, c
         return;
     if (name->by_content && !content_holds_token(fd))
         return;
-    append_once(&fact->credentials, rest);
+    struct stat status;
+    places_append(&fact->credentials, rest, fstat(fd, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
 static void probe_name(struct mount_fact *fact, const struct credential_name *name) {
@@ -157,7 +153,7 @@ static void walk(struct walk *walk_state, int directory, const char *prefix, int
         memory_owned char *relative =
             text_formatted("%s%s%s", prefix, prefix[0] != '\0' ? "/" : "", entry->d_name);
         if (type == DT_SOCK) {
-            append_once(&walk_state->fact->control_sockets, relative);
+            places_append(&walk_state->fact->control_sockets, relative, false);
             continue;
         }
         int below = openat(dirfd(stream), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -189,7 +185,7 @@ void search_directory(struct mount_fact *fact) {
     for (size_t i = 0; i < sizeof socket_names / sizeof socket_names[0]; i++)
         if (fstatat(fact->source_fd, socket_names[i], &status, AT_SYMLINK_NOFOLLOW) == 0 &&
             S_ISSOCK(status.st_mode))
-            append_once(&fact->control_sockets, socket_names[i]);
+            places_append(&fact->control_sockets, socket_names[i], false);
     int depth = walk_depth(fact->real_path);
     if (depth == 0)
         return;

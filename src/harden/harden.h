@@ -1,5 +1,6 @@
-/* Hardening as a pure function (DESIGN.md section 6, invariant 2): (config, policy, facts) -> hardened, changes.
- * No system call, nothing of sys/. `pinfold explain` prints the result and create executes exactly that result. */
+/* Hardening as a pure function (DESIGN.md section 6, invariant 2): (config, policy, facts) -> hardened,
+ * changes. No system call, nothing of sys/. `pinfold explain` prints the result and create executes exactly
+ * that result. */
 #pragma once
 
 #include "base/error.h"
@@ -8,10 +9,10 @@
 #include "policy/policy.h"
 
 enum change_kind {
-    CHANGE_REMOVED,  /* taken out of config.json, and recorded */
-    CHANGE_ADDED,    /* put in */
-    CHANGE_SET,      /* given another value */
-    CHANGE_DEGRADED  /* a built-in second layer that this machine lacks */
+    CHANGE_REMOVED, /* taken out of config.json, and recorded */
+    CHANGE_ADDED,   /* put in */
+    CHANGE_SET,     /* given another value */
+    CHANGE_DEGRADED /* a built-in second layer that this machine lacks */
 };
 
 struct change {
@@ -42,24 +43,28 @@ struct decoy {
 
 struct hardened {
     struct oci_config *config; /* what is executed */
-    const struct mount_fact **mount_sources; /* parallel to config->mounts; NULL for a mount that hardening added */
-    bool confined;             /* false: policy unconfined, all below is empty */
-    bool wall;                 /* the network namespace gets the wall */
+    const struct mount_fact *
+        *mount_sources; /* parallel to config->mounts; NULL for a mount that hardening added */
+    bool confined;      /* false: policy unconfined, all below is empty */
+    bool wall;          /* the network namespace gets the wall */
     struct scratch_place *scratch;
     size_t scratch_count;
     struct decoy *decoys;
     size_t decoys_count;
-    struct oci_seccomp *denied;   /* rules with SCMP_ACT_NOTIFY and errnoRet: calls that are denied and recorded */
+    struct oci_seccomp
+        *denied; /* rules with SCMP_ACT_NOTIFY and errnoRet: calls that are denied and recorded */
     struct oci_seccomp *observed; /* rules with SCMP_ACT_NOTIFY: mutating file calls, judged by the warden */
     struct change *changes;
     size_t changes_count;
 };
 
-/* `policy` and `facts` must outlive the result. Refusals are ERROR_REFUSED: "reason.code: sentence (policy line)". */
+/* `policy` and `facts` must outlive the result. Refusals are ERROR_REFUSED: "reason.code: sentence (policy
+ * line)". */
 fallible harden(const struct oci_config *config, const struct policy *policy, const struct facts *facts,
                 struct hardened **out);
 /* The part of it that concerns one process: for `exec`. `process` is changed in place (environment scrubbed,
- * capabilities and no_new_privs as the container has them); changes are appended to a hardened without config. */
+ * capabilities and no_new_privs as the container has them); changes are appended to a hardened without
+ * config. */
 void harden_process(struct oci_process *process, const struct policy *policy, struct hardened *changes);
 void hardened_free(struct hardened *hardened);
 

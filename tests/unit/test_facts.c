@@ -270,9 +270,9 @@ static void search_covers_what_lies_inside(void **state) {
 
     struct mount_fact fact = open_fact(home);
     search_directory(&fact);
-    assert_true(string_list_contains(&fact.credentials, ".aws"));
+    assert_true(string_list_contains(&fact.credentials, ".aws/"));
     assert_true(string_list_contains(&fact.credentials, ".config/gh/hosts.yml"));
-    assert_true(string_list_contains(&fact.credentials, "dotfiles/kube")); /* where the symlink leads */
+    assert_true(string_list_contains(&fact.credentials, "dotfiles/kube/")); /* where the symlink leads */
     assert_true(string_list_contains(&fact.credentials, ".yarnrc.yml"));
     assert_false(string_list_contains(&fact.credentials, ".npmrc")); /* settings, no token */
     assert_int_equal(fact.credentials.count, 4);

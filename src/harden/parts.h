@@ -1,0 +1,56 @@
+/* The parts of harden(), one for each area of DESIGN.md section 6. Each changes hardened->config in place and
+ * notes what it did. All pure: nothing here may call the kernel, not even stat. */
+#pragma once
+
+#include "base/error.h"
+#include "facts/facts.h"
+#include "harden/harden.h"
+#include "libocispec/config.h"
+#include "policy/policy.h"
+
+/* credentials.c */
+void harden_environment(struct oci_process *process, const struct policy *policy, struct hardened *hardened);
+/* Why this variable counts as a credential ("its name is that of a credential"), or NULL. Never holds the
+ * value. */
+const char *harden_environment_reason(const struct policy *policy, const char *name, const char *value);
+
+/* capabilities.c */
+void harden_capabilities(struct oci_process *process, const struct policy *policy, struct hardened *hardened);
+
+/* mounts.c */
+fallible harden_mounts(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
+
+/* covers.c: hides what lies inside a mounted directory. `index` is the mount's. */
+void harden_cover(const struct policy *policy, const struct mount_fact *fact, size_t index,
+                  struct hardened *hardened);
+
+/* rootfs.c: read-only root, scratch places, decoys. `engine_read_only`: what the engine asked for. */
+void harden_rootfs(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
+
+/* namespaces.c */
+fallible harden_namespaces(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
+
+/* devices.c */
+void harden_devices(const struct policy *policy, struct hardened *hardened);
+bool harden_device_is_standard(char type, unsigned major, unsigned minor);
+
+/* masks.c */
+void harden_masks(struct hardened *hardened);
+
+/* limits.c */
+void harden_limits(const struct policy *policy, struct hardened *hardened);
+
+/* network.c */
+void harden_network(const struct policy *policy, struct hardened *hardened);
+
+/* harden.c */
+/* "linux" of the config, made where it is absent. */
+struct oci_linux *harden_linux(struct hardened *hardened);
+/* "credentials: {mounts: [PATH]}", the item quoted where YAML would read it otherwise; the caller frees it.
+ */
+char *harden_remedy(const char *section, const char *key, const char *item);
+/* Appends a mount that has no source of the engine's. Takes over nothing; `options` end with NULL. */
+void harden_add_mount(struct hardened *hardened, const char *destination, const char *type,
+                      const char *source, const char *const *options);
+/* Frees one mount's members. */
+void harden_mount_clear(struct oci_mount *mount);
