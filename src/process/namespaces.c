@@ -98,7 +98,7 @@ struct stage_report {
     pid_t pid;
 };
 
-static _Noreturn void stage_run(const struct namespace_plan *plan, fallible (*in_stage)(void *data), process_body body,
+static _Noreturn void stage_run(const struct namespace_plan *plan, int cgroup_fd, fallible (*in_stage)(void *data), process_body body,
                                 void *data, int socket) {
     struct error *error = join_all(plan);
     if (error == NULL && in_stage != NULL)
@@ -106,7 +106,7 @@ static _Noreturn void stage_run(const struct namespace_plan *plan, fallible (*in
     struct stage_report report = {.failed = error != NULL};
     if (error == NULL) {
         int unused = -1;
-        report.pid = sys_clone3(plan->new_flags | CLONE_PARENT, &unused, -1);
+        report.pid = sys_clone3(plan->new_flags | CLONE_PARENT, &unused, cgroup_fd);
         if (report.pid == 0)
             _exit(body(data));
         if (report.pid < 0) {
@@ -120,10 +120,10 @@ static _Noreturn void stage_run(const struct namespace_plan *plan, fallible (*in
     _exit(0);
 }
 
-struct error *namespace_clone(const struct namespace_plan *plan, fallible (*in_stage)(void *data), process_body body,
+struct error *namespace_clone(const struct namespace_plan *plan, int cgroup_fd, fallible (*in_stage)(void *data), process_body body,
                               void *data, pid_t *pid, int *pidfd) {
     if (plan->joined_count == 0) {
-        *pid = sys_clone3(plan->new_flags, pidfd, -1);
+        *pid = sys_clone3(plan->new_flags, pidfd, cgroup_fd);
         if (*pid == 0)
             _exit(body(data));
         if (*pid < 0)
@@ -138,7 +138,7 @@ struct error *namespace_clone(const struct namespace_plan *plan, fallible (*in_s
     fd_owned int stage_pidfd = -1;
     pid_t stage = sys_clone3(0, &stage_pidfd, -1);
     if (stage == 0)
-        stage_run(plan, in_stage, body, data, theirs);
+        stage_run(plan, cgroup_fd, in_stage, body, data, theirs);
     if (stage < 0)
         return error_system(errno, "fork", "the process that joins namespaces");
     fd_close(fd_take(&theirs));
@@ -195,7 +195,7 @@ struct error *namespace_clone_beside(int target_pidfd, pid_t target, process_bod
     if (error == NULL && sys_pidfd_send_signal(target_pidfd, 0) < 0)
         error = error_known(ERROR_NOT_RUNNING, NULL);
     if (error == NULL)
-        error = namespace_clone(&plan, NULL, body, data, pid, pidfd);
+        error = namespace_clone(&plan, -1, NULL, body, data, pid, pidfd);
     namespace_plan_close(&plan);
     return error;
 }

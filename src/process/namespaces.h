@@ -34,8 +34,9 @@ typedef int (*process_body)(void *data);
 
 /* Makes the container's init: it runs body(data) in all its namespaces, a child of the caller. Where namespaces are
  * joined, a stage process joins them (those owned outside first, then the user namespace, then what that one owns),
- * runs `in_stage` (may be NULL; an error of it is returned here) and makes init with CLONE_PARENT. */
-fallible namespace_clone(const struct namespace_plan *plan, fallible (*in_stage)(void *data), process_body body,
+ * runs `in_stage` (may be NULL; an error of it is returned here) and makes init with CLONE_PARENT. `cgroup_fd`: the v2 cgroup
+ * to be born in, or -1. */
+fallible namespace_clone(const struct namespace_plan *plan, int cgroup_fd, fallible (*in_stage)(void *data), process_body body,
                          void *data, pid_t *pid, int *pidfd);
 
 /* Joins the namespaces of a running process, all that differ from ours, and makes a child there as namespace_clone

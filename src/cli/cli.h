@@ -1,0 +1,42 @@
+/* What the subcommands share. */
+#pragma once
+
+#include "base/error.h"
+#include "container/container.h"
+
+struct global_options {
+    struct runtime_options runtime;
+    const char *log; /* file for errors, beside standard error */
+    bool log_json;
+};
+
+/* A subcommand: argv[0] is its name. *exit_status is 0 unless it says otherwise. */
+typedef fallible (*command_function)(const struct global_options *global, int argc, char **argv, int *exit_status);
+
+fallible create_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible run_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible start_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible state_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible kill_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible delete_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible exec_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible list_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible ps_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible pause_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible resume_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible update_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible spec_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible features_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible explain_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible sandbox_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+
+/* Exactly one word, the container's ID, is left at `first`. */
+fallible cli_container_id(const char *command, int argc, char **argv, int first, const char **id);
+/* A number from an option's value. */
+fallible cli_number(const char *option, const char *value, unsigned maximum, unsigned *out);
+/* An absolute path: callers change directory before they say a relative one. The caller frees it. */
+char *cli_absolute_path(const char *path);
+/* Runs a container that was created in the foreground until it ends, deletes it, and gives its exit status. */
+fallible cli_attend(const struct runtime_options *runtime, struct created *created, bool keep, int *exit_status);
+/* Fills holes among the descriptors that a caller wants preserved, so that none of ours lands there. */
+fallible cli_reserve_descriptors(unsigned count);

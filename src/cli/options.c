@@ -1,0 +1,80 @@
+#include "cli/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct option *option_find(const struct option *options, const char *word, size_t length) {
+    for (; options->name != NULL; options++) {
+        if (strlen(options->name) == length && strncmp(options->name, word, length) == 0)
+            return options;
+        if (length == 1 && options->letter == word[0])
+            return options;
+    }
+    return NULL;
+}
+
+static bool takes_value(const struct option *option) {
+    return option->kind == OPTION_VALUE || option->kind == OPTION_LIST || option->kind == OPTION_IGNORED_VALUE;
+}
+
+static void option_set(const struct option *option, const char *value) {
+    switch (option->kind) {
+    case OPTION_FLAG:
+        *(bool *)option->target = value == NULL || strcmp(value, "false") != 0;
+        break;
+    case OPTION_VALUE:
+        *(const char **)option->target = value;
+        break;
+    case OPTION_LIST:
+        string_list_append(option->target, value);
+        break;
+    case OPTION_IGNORED_FLAG:
+    case OPTION_IGNORED_VALUE:
+        break;
+    }
+}
+
+struct error *options_parse(const char *command, const struct option *options, int argc, char **argv, int *first,
+                            bool *help) {
+    *help = false;
+    int index = 1;
+    for (; index < argc; index++) {
+        const char *word = argv[index];
+        if (word[0] != '-' || word[1] == '\0')
+            break;
+        if (strcmp(word, "--") == 0) {
+            index++;
+            break;
+        }
+        word += word[1] == '-' ? 2 : 1;
+        size_t length = strcspn(word, "=");
+        if (strcmp(word, "help") == 0 || strcmp(word, "h") == 0) {
+            *help = true;
+            continue;
+        }
+        const struct option *option = option_find(options, word, length);
+        if (option == NULL)
+            return error_new(ERROR_USAGE, "%s: unknown option %s (see %s --help)", command, argv[index], command);
+        const char *value = word[length] == '=' ? word + length + 1 : NULL;
+        if (takes_value(option) && value == NULL) {
+            if (index + 1 >= argc)
+                return error_new(ERROR_USAGE, "%s: option --%s requires an argument", command, option->name);
+            value = argv[++index];
+        }
+        option_set(option, value);
+    }
+    *first = index;
+    return NULL;
+}
+
+void options_print(const char *usage, const struct option *options) {
+    printf("usage: %s\n", usage);
+    for (; options->name != NULL; options++) {
+        if (options->help == NULL)
+            continue;
+        char letter[8] = "    ";
+        if (options->letter)
+            snprintf(letter, sizeof letter, "-%c, ", options->letter);
+        printf("  %s--%-22s %s\n", letter, options->name, options->help);
+    }
+}

@@ -1,0 +1,94 @@
+/* The life of a container (runtime.md): create, start, kill, delete, exec. Each command is one function; the command
+ * line is cli/'s business. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "cgroup/cgroup.h"
+#include "container/state.h"
+#include "facts/facts.h"
+#include "harden/harden.h"
+#include "policy/policy.h"
+
+struct runtime_options {
+    const char *root;        /* of the state directories */
+    const char *policy_name; /* NULL: agent */
+    enum cgroup_manager cgroup_manager;
+};
+
+struct create_options {
+    const char *id;
+    const char *bundle;
+    const char *config;         /* path of the configuration; NULL: config.json in the bundle */
+    const char *pid_file;       /* NULL: none */
+    const char *console_socket; /* NULL: none */
+    bool attended; /* somebody of this process attends the terminal: its descriptor is given back */
+    bool no_pivot;
+    bool no_new_keyring;
+    unsigned preserve_fds;
+};
+
+/* A container that this process made or is about to explain: everything that was read, judged and decided. */
+struct prepared {
+    struct oci_config *config;
+    struct policy *policy;
+    struct facts *facts;
+    struct hardened *hardened;
+};
+
+/* Reads config.json and the policy, looks at the machine, hardens. Makes nothing. */
+fallible container_prepare(const struct runtime_options *runtime, const char *bundle, const char *config,
+                           struct prepared *out);
+void prepared_clear(struct prepared *prepared);
+#define prepared_owned __attribute__((cleanup(prepared_clear)))
+
+struct created {
+    struct container *container; /* locked */
+    pid_t pid;
+    int pidfd;
+    int terminal; /* with options.attended and process.terminal, else -1 */
+    pid_t warden; /* a child of this process, 0: none */
+};
+void created_clear(struct created *created);
+#define created_owned __attribute__((cleanup(created_clear)))
+
+/* runtime.md, "Create". On failure nothing is left of the container. */
+fallible container_create(const struct runtime_options *runtime, const struct create_options *options,
+                          struct created *out);
+/* runtime.md, "Start". The container is locked by the caller. */
+fallible container_start(struct container *container);
+/* runtime.md, "Kill". */
+fallible container_kill(const struct container *container, int signal, bool all);
+/* runtime.md, "Delete". `force`: kills it first, and what a create that was killed has left is removed too. */
+fallible container_delete(const struct runtime_options *runtime, struct container *container, bool force);
+
+struct exec_options {
+    const char *process;        /* path of a process document; NULL: `args` in the container's own process */
+    struct string_list args;
+    const char *cwd;            /* NULL: the container's */
+    struct string_list env;     /* added */
+    const char *user;           /* "uid[:gid]", NULL: the container's */
+    struct string_list capabilities;
+    bool tty;
+    bool detach;
+    bool no_new_privileges;
+    const char *pid_file;
+    const char *console_socket;
+    unsigned preserve_fds;
+};
+/* Runs a process in a running container. Attached: *exit_status is the command's. Errors before it runs are the
+ * caller's to turn into 255. */
+fallible container_exec(const struct runtime_options *runtime, struct container *container,
+                        const struct exec_options *options, int *exit_status);
+
+/* Waits for a child of this process: 128 + signal, or its exit status. */
+int container_wait(pid_t pid);
+
+/* Hooks of the stored configuration that are run outside: poststart (a failure is an error), poststop (is not). */
+fallible container_stored_config(const struct container *container, struct oci_config **out);
+char *container_state_text(const struct container *container, const char *status);
+
+/* A pid file as callers read it: digits, no newline, replaced as a whole. */
+fallible pid_file_write(const char *path, pid_t pid);

@@ -1,0 +1,494 @@
+/* container_create: from a bundle to an init that waits for start. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "container/container.h"
+#include "container/fault.h"
+#include "container/hooks.h"
+#include "container/init.h"
+#include "container/subject.h"
+#include "process/terminal.h"
+#include "rootfs/attach.h"
+#include "sys/calls.h"
+#include "warden/warden.h"
+
+/* All that a create holds until it is done; undone in one place. */
+struct creation {
+    const struct runtime_options *runtime;
+    const struct create_options *options;
+    struct prepared prepared;
+    struct container *container;
+    struct namespace_plan namespaces;
+    struct mount_set mounts;
+    struct seccomp_program seccomp;
+    struct record_subject subject;
+    char *root_path;
+    char *state_json;
+    int sync[2];    /* create's end, init's end */
+    int channel[2]; /* init's end, the warden's end */
+    int start_listening;
+    int warden_listening;
+    int console[2]; /* what init sends the terminal to; with an attended terminal also our end */
+    bool allow_setgroups;
+    pid_t pid;
+    int pidfd;
+    pid_t warden;
+};
+
+static char *time_now(void) {
+    struct timespec now;
+    struct tm parts;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &parts);
+    char text[64];
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+    return text_formatted("%s.%09ldZ", text, now.tv_nsec);
+}
+
+static char *fd_path(int fd) {
+    char link[64], target[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, target, sizeof target - 1);
+    target[length < 0 ? 0 : length] = '\0';
+    return memory_copy_string(target);
+}
+
+/* ---- before anything is made ---- */
+
+static struct error *terminal_check(const struct creation *creation) {
+    const struct create_options *options = creation->options;
+    bool terminal = creation->prepared.hardened->config->process->terminal;
+    if (terminal && options->console_socket == NULL && !options->attended)
+        return error_new(ERROR_INVALID, "process.terminal: true needs --console-socket, or `run` in the foreground");
+    if (!terminal && options->console_socket != NULL)
+        return error_new(ERROR_INVALID, "--console-socket: needs process.terminal: true");
+    return NULL;
+}
+
+/* A refusal is said on standard error, the one channel that every engine shows, and recorded. */
+static void refusal_record(const struct creation *creation, const struct error *error) {
+    if (error->kind != ERROR_REFUSED || creation->prepared.policy == NULL || creation->prepared.facts == NULL)
+        return;
+    memory_owned char *run_id = NULL;
+    struct record_subject subject;
+    if (creation->prepared.config == NULL)
+        return;
+    struct error *failed = run_id_make(creation->prepared.config, &run_id);
+    if (failed != NULL) {
+        error_ignore(failed); /* the refusal itself is what counts */
+        return;
+    }
+    subject_make(creation->options->id, &creation->prepared, run_id, &subject);
+    struct record_log *log = NULL;
+    failed = record_log_open(&subject, NULL, &log);
+    if (failed == NULL) {
+        memory_owned char *reason = memory_copy_string(error->message);
+        reason[strcspn(reason, ":")] = '\0';
+        struct record_event event = {.class_id = RECORD_FINDING,
+                                     .activity_id = 1,
+                                     .action = RECORD_DENIED,
+                                     .reason = reason,
+                                     .message = error->message,
+                                     .subject = creation->options->id,
+                                     .rule_origin = creation->prepared.policy->origin};
+        failed = record_write(log, &event);
+        record_log_close(log);
+    }
+    error_ignore(failed); /* the refusal stands whether or not it could be written down */
+    subject_clear(&subject);
+}
+
+static struct error *compile_filters(struct creation *creation) {
+    const struct hardened *hardened = creation->prepared.hardened;
+    /* What the sandbox denies comes first, then the engine's profile; the observer sees what both let through. */
+    const struct oci_seccomp *documents[] = {hardened->denied, hardened->config->linux_config->seccomp,
+                                             hardened->observed};
+    return error_context(seccomp_compile(documents, 3, &creation->seccomp), "linux.seccomp");
+}
+
+/* ---- state, cgroup ---- */
+
+static struct error *state_begin(struct creation *creation) {
+    const struct prepared *prepared = &creation->prepared;
+    const struct hardened *hardened = prepared->hardened;
+    memory_owned char *run_id = NULL;
+    TRY(run_id_make(prepared->config, &run_id));
+    subject_make(creation->options->id, prepared, run_id, &creation->subject);
+    struct container_state *state = memory_zeroed(sizeof *state);
+    creation->container->state = state;
+    state->pinfold_version = memory_copy_string(PINFOLD_VERSION);
+    state->id = memory_copy_string(creation->options->id);
+    state->bundle = memory_copy_string(prepared->facts->bundle);
+    state->rootfs = memory_copy_string(creation->root_path);
+    state->created = time_now();
+    state->owner = geteuid() == 0 ? memory_copy_string("root") : text_formatted("%u", geteuid());
+    state->status = memory_copy_string("creating");
+    state->policy = memory_copy_string(prepared->policy->name);
+    state->policy_digest = memory_copy_string(prepared->policy->digest);
+    state->run_id = memory_copy_string(run_id);
+    state->log_path = hardened->confined ? memory_copy_string(creation->subject.log_path) : NULL;
+    state->confined = hardened->confined;
+    state->wall = hardened->wall;
+    const struct oci_namespace *network = oci_config_namespace(hardened->config, "network");
+    if (network != NULL && network->path != NULL && network->path[0] != '\0') {
+        struct stat status;
+        if (stat(network->path, &status) < 0)
+            return error_system(errno, "stat", "linux.namespaces network: %s", network->path);
+        state->network_path = memory_copy_string(network->path);
+        state->network_inode = status.st_ino;
+    }
+    for (size_t i = 0; i < prepared->config->annotations.count; i++)
+        string_map_set(&state->annotations, prepared->config->annotations.items[i].key,
+                       prepared->config->annotations.items[i].value);
+    TRY(cgroup_plan(hardened->config->linux_config->cgroups_path, creation->options->id,
+                    creation->runtime->cgroup_manager, geteuid() != 0 || !prepared->facts->initial_userns,
+                    &state->cgroup));
+    cgroup_intent(state->cgroup, &state->cgroups_created);
+    /* exec wants the configuration that was really applied. */
+    json_owned struct json_writer json = {0};
+    schema_write(&oci_config_schema, hardened->config, &json);
+    TRY(file_replace(creation->container->directory, "config.json", text_string(&json.text), json.text.length, 0600));
+    TRY(seccomp_program_save(&creation->seccomp, creation->container->directory, "seccomp.bpf"));
+    return container_save(creation->container);
+}
+
+/* The built-in limit of processes degrades where this machine cannot hold it; one that was asked for does not. */
+static void default_limits_degrade(struct creation *creation) {
+    const struct oci_resources *asked = creation->prepared.config->linux_config->resources;
+    struct oci_resources *resources = creation->prepared.hardened->config->linux_config->resources;
+    bool was_asked = asked != NULL && asked->pids != NULL && asked->pids->limit.set;
+    if (was_asked || resources == NULL || resources->pids == NULL ||
+        cgroup_has_controller(creation->container->state->cgroup, "pids"))
+        return;
+    resources->pids->limit.set = false;
+    harden_note(creation->prepared.hardened, CHANGE_DEGRADED, "linux.resources.pids.limit", "pids", "mechanism.unavailable",
+                "limits.pids: 1024", NULL, "No pids cgroup can be had here; the number of processes is not limited.");
+}
+
+static struct error *cgroup_prepare(struct creation *creation) {
+    struct container_state *state = creation->container->state;
+    default_limits_degrade(creation);
+    struct string_list created = {0};
+    TRY(cgroup_make(state->cgroup, &created));
+    string_list_free(&state->cgroups_created);
+    state->cgroups_created = created;
+    fault_point("cgroup");
+    TRY(cgroup_apply(state->cgroup, creation->prepared.hardened->config->linux_config->resources));
+    fault_point("cgroup-limits");
+    return NULL;
+}
+
+/* The container's own directories of every hierarchy, for a mount of type cgroup. */
+static struct error *cgroup_views(struct creation *creation) {
+    const struct cgroup *cgroup = creation->container->state->cgroup;
+    struct mount_set *mounts = &creation->mounts;
+    for (size_t i = 0; i < cgroup->count; i++) {
+        const char *path = cgroup->directories[i].path;
+        fd_owned int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (directory < 0)
+            continue; /* a hierarchy where a rootless container has no directory */
+        int tree = -1;
+        TRY(mount_copy(directory, false, path, &tree));
+        const char *name = text_starts_with(path, "/sys/fs/cgroup/") && !cgroup->unified ? path + strlen("/sys/fs/cgroup/") : "";
+        mounts->cgroup_views =
+            memory_resize(mounts->cgroup_views, mounts->cgroup_views_count + 1, sizeof *mounts->cgroup_views);
+        mounts->cgroup_views[mounts->cgroup_views_count++] =
+            (struct cgroup_view){.name = strndup(name, strcspn(name, "/")), .tree = tree};
+    }
+    return NULL;
+}
+
+static bool shows_cgroups(const struct oci_config *config) {
+    for (size_t i = 0; i < config->mounts_count; i++)
+        if (config->mounts[i].type != NULL && text_starts_with(config->mounts[i].type, "cgroup"))
+            return true;
+    return false;
+}
+
+/* ---- processes ---- */
+
+static struct error *pairs_open(struct creation *creation) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, creation->sync) < 0)
+        return error_system(errno, "make", "a socket pair");
+    if (creation->prepared.hardened->confined &&
+        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, creation->channel) < 0)
+        return error_system(errno, "make", "a socket pair");
+    const struct create_options *options = creation->options;
+    if (options->console_socket != NULL)
+        return terminal_connect(options->console_socket, &creation->console[0]);
+    if (creation->prepared.hardened->config->process->terminal &&
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, creation->console) < 0)
+        return error_system(errno, "make", "a socket pair");
+    return NULL;
+}
+
+static struct error *init_clone(struct creation *creation) {
+    const struct prepared *prepared = &creation->prepared;
+    bool unprivileged = geteuid() != 0;
+    fd_owned int born_in = cgroup_open_unified(creation->container->state->cgroup);
+    struct init_plan plan = {
+        .id = creation->options->id,
+        .hardened = prepared->hardened,
+        .facts = prepared->facts,
+        .namespaces = &creation->namespaces,
+        .cgroup = creation->container->state->cgroup,
+        .seccomp = &creation->seccomp,
+        .policy_digest = prepared->policy->digest,
+        .root_path = creation->root_path,
+        .state_json = creation->state_json,
+        .mounts = &creation->mounts,
+        .reopen_sources = unprivileged,
+        .born_in_unified = born_in >= 0,
+        .no_pivot = creation->options->no_pivot,
+        .new_keyring = !creation->options->no_new_keyring,
+        .preserve_fds = creation->options->preserve_fds,
+        .sync = creation->sync[1],
+        .create_sync = creation->sync[0],
+        .channel = creation->channel[0],
+        .warden_channel = creation->channel[1],
+        .start_listening = creation->start_listening,
+        .console = creation->console[0],
+    };
+    TRY(namespace_clone(&creation->namespaces, born_in, init_in_stage, init_run, &plan, &creation->pid, &creation->pidfd));
+    fault_point("clone");
+    fd_close(fd_take(&creation->sync[1]));
+    return process_identify(creation->pid, &creation->container->state->init);
+}
+
+static struct error *warden_begin(struct creation *creation) {
+    const struct hardened *hardened = creation->prepared.hardened;
+    if (!hardened->confined)
+        return NULL;
+    /* Borrowed from the creation; only the arrays themselves are this function's. */
+    struct warden_plan plan = {.subject = creation->subject,
+                               .policy_origin = creation->prepared.policy->origin,
+                               .init_pid = creation->pid,
+                               .denied = hardened->denied,
+                               .observed = hardened->observed};
+    string_list_owned struct string_list decoys = {0};
+    for (size_t i = 0; i < hardened->decoys_count; i++)
+        string_list_append(&decoys, hardened->decoys[i].path);
+    plan.decoys = decoys;
+    memory_owned struct warden_change *changes = memory_zeroed((hardened->changes_count + 1) * sizeof *changes);
+    for (size_t i = 0; i < hardened->changes_count; i++) {
+        const struct change *change = &hardened->changes[i];
+        if (change->reason != NULL)
+            changes[plan.changes_count++] = (struct warden_change){.reason = change->reason,
+                                                                   .subject = change->subject,
+                                                                   .message = change->message,
+                                                                   .rule = change->rule,
+                                                                   .remedy = change->remedy};
+    }
+    plan.changes = changes;
+    TRY(warden_spawn(&plan, creation->channel[1], creation->warden_listening, creation->pidfd, &creation->warden));
+    fault_point("warden");
+    for (int i = 0; i < 2; i++)
+        fd_close(fd_take(&creation->channel[i]));
+    fd_close(fd_take(&creation->warden_listening));
+    return process_identify(creation->warden, &creation->container->state->warden);
+}
+
+/* Waits for init's next word; its error, if it sends one. */
+static struct error *init_await(struct creation *creation, enum init_stage expected) {
+    int stage = 0;
+    ssize_t length;
+    do
+        length = recv(creation->sync[0], &stage, sizeof stage, 0);
+    while (length < 0 && errno == EINTR);
+    if (length == (ssize_t)sizeof stage && stage == INIT_FAILED) {
+        struct error *error = error_receive(creation->sync[0]);
+        return error ? error : error_system(EPROTO, "create", "the container's init");
+    }
+    if (length != (ssize_t)sizeof stage || stage != (int)expected)
+        return error_new(ERROR_UNAVAILABLE, "the container's init ended before it was ready");
+    return NULL;
+}
+
+static struct error *init_go(struct creation *creation) {
+    struct init_go go = {.allow_setgroups = creation->allow_setgroups};
+    if (send(creation->sync[0], &go, sizeof go, MSG_NOSIGNAL) < 0)
+        return error_system(errno, "tell", "the container's init to go on");
+    return NULL;
+}
+
+static struct error *init_adjust(struct creation *creation) {
+    const struct oci_config *config = creation->prepared.hardened->config;
+    const struct oci_process *process = config->process;
+    TRY(rlimits_apply(creation->pid, process));
+    if (process->oom_score_adj.set) {
+        memory_owned char *path = text_formatted("/proc/%d/oom_score_adj", (int)creation->pid);
+        memory_owned char *value = text_formatted("%lld", (long long)process->oom_score_adj.value);
+        struct error *error = file_write_once(AT_FDCWD, path, value);
+        /* An unprivileged runtime cannot lower it; engines ask for their own value, which it then has already. */
+        if (error != NULL && error->number == EACCES && geteuid() != 0) {
+            error_ignore(error);
+            error = NULL;
+        }
+        TRY(error_context(error, "process.oomScoreAdj"));
+    }
+    creation->allow_setgroups = true;
+    if (namespace_plan_has_new(&creation->namespaces, CLONE_NEWUSER))
+        TRY(namespace_map_ids(creation->pid, config->linux_config, &creation->allow_setgroups));
+    return NULL;
+}
+
+static struct error *hooks_outside(struct creation *creation) {
+    const struct oci_hooks *hooks = creation->prepared.hardened->config->hooks;
+    if (hooks == NULL)
+        return NULL;
+    memory_owned char *state = container_state_text(creation->container, "creating");
+    TRY(hooks_run(hooks->prestart, hooks->prestart_count, "prestart", state));
+    return hooks_run(hooks->create_runtime, hooks->create_runtime_count, "createRuntime", state);
+}
+
+static struct error *terminal_fetch(struct creation *creation, int *terminal) {
+    if (creation->console[1] < 0)
+        return NULL;
+    char name[sizeof "/dev/ptmx" - 1];
+    size_t count = 0;
+    TRY(fd_receive(creation->console[1], name, sizeof name, terminal, 1, &count));
+    return NULL;
+}
+
+static struct error *creation_run(struct creation *creation, struct created *out) {
+    const struct create_options *options = creation->options;
+    TRY(container_id_check(options->id));
+    TRY(container_prepare(creation->runtime, options->bundle, options->config, &creation->prepared));
+    TRY(terminal_check(creation));
+    TRY(compile_filters(creation));
+    TRY(namespace_plan_make(creation->prepared.hardened->config, &creation->namespaces));
+    creation->root_path = fd_path(creation->prepared.facts->root_fd);
+
+    TRY(container_make(creation->runtime->root, options->id, &creation->container));
+    fault_point("directory");
+    TRY(state_begin(creation));
+    fault_point("state");
+    TRY(cgroup_prepare(creation));
+    if (geteuid() == 0)
+        TRY(mount_set_prepare(creation->prepared.hardened->config, creation->prepared.hardened->mount_sources, false,
+                              &creation->mounts));
+    if (geteuid() == 0 && shows_cgroups(creation->prepared.hardened->config))
+        TRY(cgroup_views(creation));
+    TRY(init_listen(creation->container->directory, &creation->start_listening));
+    if (creation->prepared.hardened->confined)
+        TRY(warden_listen(creation->container->directory, &creation->warden_listening));
+    TRY(pairs_open(creation));
+
+    creation->state_json = container_state_text(creation->container, "creating");
+    TRY(init_clone(creation));
+    TRY(container_save(creation->container));
+    fault_point("recorded");
+    TRY(warden_begin(creation));
+    TRY(init_adjust(creation));
+    TRY(init_go(creation));
+    fault_point("go");
+    TRY(init_await(creation, INIT_HOOKS));
+    TRY(hooks_outside(creation));
+    fault_point("hooks");
+    TRY(init_go(creation));
+    TRY(init_await(creation, INIT_READY));
+    fault_point("ready");
+    TRY(terminal_fetch(creation, &out->terminal));
+    free(creation->container->state->status);
+    creation->container->state->status = memory_copy_string("created");
+    TRY(container_save(creation->container));
+    fault_point("saved");
+    if (options->pid_file != NULL)
+        TRY(pid_file_write(options->pid_file, creation->pid));
+    fault_point("pid-file");
+    return NULL;
+}
+
+static void creation_undo(struct creation *creation) {
+    if (creation->pidfd >= 0) {
+        (void)!sys_pidfd_send_signal(creation->pidfd, SIGKILL);
+        container_wait(creation->pid);
+    }
+    if (creation->container == NULL)
+        return;
+    /* The warden goes by itself when init is gone; container_delete waits for it. */
+    struct error *error = container_delete(creation->runtime, creation->container, true);
+    if (error != NULL)
+        fprintf(stderr, "pinfold: cleaning up after a failed create: %s\n", error->message);
+    error_free(error);
+    if (creation->warden > 0)
+        container_wait(creation->warden);
+}
+
+static void creation_clear(struct creation *creation) {
+    prepared_clear(&creation->prepared);
+    namespace_plan_close(&creation->namespaces);
+    mount_set_free(&creation->mounts);
+    seccomp_program_free(&creation->seccomp);
+    subject_clear(&creation->subject);
+    free(creation->root_path);
+    free(creation->state_json);
+    for (int i = 0; i < 2; i++) {
+        fd_close(creation->sync[i]);
+        fd_close(creation->channel[i]);
+        fd_close(creation->console[i]);
+    }
+    fd_close(creation->start_listening);
+    fd_close(creation->warden_listening);
+}
+
+struct error *container_create(const struct runtime_options *runtime, const struct create_options *options,
+                               struct created *out) {
+    struct creation creation = {.runtime = runtime,
+                                .options = options,
+                                .sync = {-1, -1},
+                                .channel = {-1, -1},
+                                .console = {-1, -1},
+                                .start_listening = -1,
+                                .warden_listening = -1,
+                                .pidfd = -1};
+    *out = (struct created){.pidfd = -1, .terminal = -1};
+    struct error *error = creation_run(&creation, out);
+    if (error != NULL) {
+        refusal_record(&creation, error);
+        /* EEXIST leaves creation.container NULL: what is there is another's. */
+        creation_undo(&creation);
+        fd_close(creation.pidfd);
+        fd_close(fd_take(&out->terminal));
+        container_close(creation.container);
+    } else {
+        out->container = creation.container;
+        out->pid = creation.pid;
+        out->pidfd = creation.pidfd;
+        out->warden = creation.warden;
+    }
+    creation_clear(&creation);
+    return error;
+}
+
+void created_clear(struct created *created) {
+    container_close(created->container);
+    fd_close(created->pidfd);
+    fd_close(created->terminal);
+    *created = (struct created){.pidfd = -1, .terminal = -1};
+}
+
+struct error *pid_file_write(const char *path, pid_t pid) {
+    memory_owned char *digits = text_formatted("%d", (int)pid);
+    return error_context(file_replace(AT_FDCWD, path, digits, strlen(digits), 0644), "--pid-file");
+}
+
+int container_wait(pid_t pid) {
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return 0;
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

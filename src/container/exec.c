@@ -1,0 +1,315 @@
+/* container_exec: another process in a running container, with the container's own restrictions. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "container/container.h"
+#include "container/run_program.h"
+#include "process/command.h"
+#include "process/identity.h"
+#include "process/namespaces.h"
+#include "process/seccomp.h"
+#include "process/terminal.h"
+#include "sys/calls.h"
+#include "warden/warden.h"
+
+struct execution {
+    const struct exec_options *options;
+    struct container *container;
+    struct oci_config *config;
+    struct oci_process *process; /* what runs */
+    struct seccomp_program seccomp;
+    struct capability_sets sets;
+    char exec_id[32];
+    int sync[2];  /* ours, the new process's */
+    int channel;  /* to the warden, -1: none */
+    int console[2];
+    pid_t pid;
+    int pidfd;
+};
+
+/* ---- the document ---- */
+
+static struct error *user_parse(const char *text, struct oci_user *user) {
+    char *end;
+    unsigned long uid = strtoul(text, &end, 10);
+    if (end == text || (*end != '\0' && *end != ':') || uid >= UINT32_MAX)
+        return error_new(ERROR_USAGE, "exec --user: expected UID or UID:GID in numbers, found \"%s\"", text);
+    user->uid = (uint32_t)uid;
+    if (*end == ':') {
+        const char *group = end + 1;
+        unsigned long gid = strtoul(group, &end, 10);
+        if (end == group || *end != '\0' || gid >= UINT32_MAX)
+            return error_new(ERROR_USAGE, "exec --user: expected UID or UID:GID in numbers, found \"%s\"", text);
+        user->gid = (uint32_t)gid;
+    }
+    return NULL;
+}
+
+/* Without a document: the container's own process with other arguments (crun #2082: its environment too). */
+static struct error *process_from_options(struct execution *execution) {
+    const struct exec_options *options = execution->options;
+    struct oci_process *process = schema_copy(&oci_process_schema, execution->config->process);
+    execution->process = process;
+    if (options->args.count == 0)
+        return error_new(ERROR_USAGE, "exec: expected a command, or --process FILE");
+    string_list_free(&process->args);
+    for (size_t i = 0; i < options->args.count; i++)
+        string_list_append(&process->args, options->args.items[i]);
+    for (size_t i = 0; i < options->env.count; i++)
+        string_list_append(&process->env, options->env.items[i]);
+    if (options->cwd != NULL) {
+        free(process->cwd);
+        process->cwd = memory_copy_string(options->cwd);
+    }
+    if (options->user != NULL)
+        TRY(user_parse(options->user, &process->user));
+    process->terminal = options->tty;
+    process->no_new_privileges = process->no_new_privileges || options->no_new_privileges;
+    if (options->capabilities.count > 0 && process->capabilities == NULL)
+        process->capabilities = memory_zeroed(sizeof *process->capabilities);
+    for (size_t i = 0; i < options->capabilities.count; i++) {
+        struct string_list *const sets[] = {&process->capabilities->bounding, &process->capabilities->effective,
+                                            &process->capabilities->permitted};
+        for (size_t set = 0; set < 3; set++)
+            if (!string_list_contains(sets[set], options->capabilities.items[i]))
+                string_list_append(sets[set], options->capabilities.items[i]);
+    }
+    return oci_process_check(process);
+}
+
+static struct error *process_read(struct execution *execution) {
+    const char *path = execution->options->process;
+    if (path == NULL)
+        return process_from_options(execution);
+    text_owned struct text bytes = {0};
+    TRY(file_read(AT_FDCWD, path, SCHEMA_BYTES_MAX, &bytes));
+    return oci_process_parse("process", text_string(&bytes), bytes.length, &execution->process);
+}
+
+/* The container's policy, as stored, holds for every exec; a wider request is cut and recorded. */
+static struct error *process_harden(struct execution *execution) {
+    const struct container_state *state = execution->container->state;
+    if (!state->confined)
+        return NULL;
+    struct policy *policy = NULL;
+    TRY(policy_select(state->policy, &policy));
+    struct hardened *changes = memory_zeroed(sizeof *changes);
+    harden_process(execution->process, policy, changes);
+    struct error *error = warden_connect(execution->container->directory, &execution->channel);
+    for (size_t i = 0; error == NULL && i < changes->changes_count; i++) {
+        const struct change *change = &changes->changes[i];
+        if (change->reason == NULL)
+            continue;
+        struct warden_change record = {.reason = change->reason,
+                                       .subject = change->subject,
+                                       .message = change->message,
+                                       .rule = change->rule,
+                                       .remedy = change->remedy};
+        error = warden_give_change(execution->channel, execution->exec_id, &record);
+    }
+    hardened_free(changes);
+    policy_free(policy);
+    return error;
+}
+
+/* ---- the new process ---- */
+
+static struct error *become_namespace_root(const struct execution *execution) {
+    const struct oci_linux *linux_config = execution->config->linux_config;
+    if (linux_config->uid_mappings_count == 0)
+        return NULL;
+    bool has_root = false;
+    for (size_t i = 0; i < linux_config->uid_mappings_count; i++)
+        has_root = has_root || linux_config->uid_mappings[i].container_id == 0;
+    uid_t uid = has_root ? 0 : execution->process->user.uid;
+    gid_t gid = has_root ? 0 : execution->process->user.gid;
+    if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+        return error_system(errno, "become", "uid %u of the user namespace", uid);
+    return NULL;
+}
+
+static struct error *terminal_prepare(struct execution *execution) {
+    const struct oci_process *process = execution->process;
+    if (!process->terminal) {
+        standard_streams_give(process->user.uid);
+        return NULL;
+    }
+    struct rootfs root = {open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    if (root.fd < 0)
+        return error_system(errno, "open", "/ of the container");
+    fd_owned int leader = -1;
+    fd_owned int other = -1;
+    struct error *error = terminal_open(&root, process, &leader, &other);
+    fd_close(root.fd);
+    TRY(error);
+    TRY(terminal_send(execution->console[0], leader));
+    return terminal_take(other);
+}
+
+static struct error *become_program(struct execution *execution) {
+    struct oci_process *process = execution->process;
+    char go;
+    if (recv(execution->sync[1], &go, 1, 0) != 1)
+        _exit(1);
+    TRY(become_namespace_root(execution));
+    if (setsid() < 0) /* not the caller's group: a signal to it is not for us (crun #1642) */
+        return error_system(errno, "setsid", "of the new process");
+    TRY(terminal_prepare(execution));
+    bool allow_setgroups = execution->config->linux_config->uid_mappings_count == 0 || geteuid() == 0;
+    error_ignore(command_enter_directory(process->cwd)); /* again after the change of ids, which counts */
+    struct program program = {.process = process,
+                              .sets = &execution->sets,
+                              .seccomp = &execution->seccomp,
+                              .channel = execution->channel,
+                              .exec_id = execution->exec_id,
+                              .preserve_fds = execution->options->preserve_fds,
+                              .allow_setgroups = allow_setgroups};
+    if (process->no_new_privileges)
+        TRY(identity_assume(process, &execution->sets, allow_setgroups));
+    TRY(command_enter_directory(process->cwd));
+    TRY(command_verify_directory());
+    memory_owned char *command = NULL;
+    TRY(command_find(process, &command));
+    return program_exec(&program, command);
+}
+
+static int execution_body(void *data) {
+    struct execution *execution = data;
+    fd_close(execution->sync[0]);
+    fd_close(execution->console[1]);
+    struct error *error = become_program(execution);
+    error_send(execution->sync[1], error);
+    return 255;
+}
+
+/* ---- this side ---- */
+
+static struct error *console_prepare(struct execution *execution) {
+    const struct exec_options *options = execution->options;
+    if (!execution->process->terminal)
+        return options->console_socket == NULL
+                   ? NULL
+                   : error_new(ERROR_INVALID, "--console-socket: needs a process with terminal: true");
+    if (options->console_socket != NULL)
+        return terminal_connect(options->console_socket, &execution->console[0]);
+    if (options->detach)
+        return error_new(ERROR_INVALID, "process.terminal: true needs --console-socket with --detach");
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, execution->console) < 0)
+        return error_system(errno, "make", "a socket pair");
+    return NULL;
+}
+
+static struct error *clone_and_release(struct execution *execution) {
+    const struct container_state *state = execution->container->state;
+    fd_owned int init = -1;
+    struct error *error = container_open_init(execution->container, &init);
+    if (error != NULL) {
+        error_free(error);
+        return error_known(ERROR_EXEC_STOPPED, NULL);
+    }
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, execution->sync) < 0)
+        return error_system(errno, "make", "a socket pair");
+    /* Before it joins, nobody inside may look into this process (CVE-2016-9962). */
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return error_system(errno, "clear", "PR_SET_DUMPABLE");
+    TRY(namespace_clone_beside(init, (pid_t)state->init.pid, execution_body, execution, &execution->pid,
+                               &execution->pidfd));
+    fd_close(fd_take(&execution->sync[1]));
+    fd_close(fd_take(&execution->console[0]));
+    TRY(cgroup_attach(state->cgroup, execution->pid));
+    TRY(rlimits_apply(execution->pid, execution->process));
+    if (execution->process->oom_score_adj.set) {
+        memory_owned char *path = text_formatted("/proc/%d/oom_score_adj", (int)execution->pid);
+        memory_owned char *value = text_formatted("%lld", (long long)execution->process->oom_score_adj.value);
+        error_ignore(file_write_once(AT_FDCWD, path, value)); /* lowering is not for everybody; the default holds */
+    }
+    char go = 1;
+    if (send(execution->sync[0], &go, 1, MSG_NOSIGNAL) != 1)
+        return error_known(ERROR_EXEC_STOPPED, NULL);
+    /* Nothing and the end: execve has closed it. */
+    error = error_receive(execution->sync[0]);
+    if (error != NULL && error->kind == ERROR_SYSTEM && error->number == EPIPE) {
+        error_ignore(error);
+        return NULL;
+    }
+    return error;
+}
+
+static struct error *attend(struct execution *execution, int *exit_status) {
+    struct error *error = NULL;
+    if (execution->console[1] >= 0) {
+        fd_owned int terminal = -1;
+        char name[sizeof "/dev/ptmx" - 1];
+        size_t count = 0;
+        TRY(fd_receive(execution->console[1], name, sizeof name, &terminal, 1, &count));
+        error = terminal_attend(terminal, execution->pidfd);
+    } else {
+        error = signals_attend(execution->pidfd);
+    }
+    *exit_status = container_wait(execution->pid);
+    return error;
+}
+
+static struct error *execution_run(struct execution *execution, int *exit_status) {
+    struct container *container = execution->container;
+    const char *status = container_status(container);
+    if (container->state == NULL || strcmp(status, "stopped") == 0 || strcmp(status, "creating") == 0)
+        return error_known(ERROR_EXEC_STOPPED, NULL);
+    if (strcmp(status, "paused") == 0)
+        return error_new(ERROR_INVALID, "cannot exec in a paused container");
+    TRY(container_stored_config(container, &execution->config));
+    TRY(process_read(execution));
+    TRY(process_harden(execution));
+    TRY(console_prepare(execution));
+    TRY(seccomp_program_load_file(container->directory, "seccomp.bpf", &execution->seccomp));
+    capability_sets_from(execution->process->capabilities, &execution->sets);
+    command_complete_environment(&execution->process->env, NULL);
+    struct error *error = clone_and_release(execution);
+    if (error != NULL) {
+        if (execution->pidfd >= 0) {
+            (void)!sys_pidfd_send_signal(execution->pidfd, SIGKILL);
+            container_wait(execution->pid);
+        }
+        return error;
+    }
+    if (execution->options->pid_file != NULL)
+        TRY(pid_file_write(execution->options->pid_file, execution->pid));
+    *exit_status = 0;
+    return execution->options->detach ? NULL : attend(execution, exit_status);
+}
+
+struct error *container_exec(const struct runtime_options *runtime, struct container *container,
+                             const struct exec_options *options, int *exit_status) {
+    (void)runtime;
+    struct execution execution = {.options = options,
+                                  .container = container,
+                                  .sync = {-1, -1},
+                                  .channel = -1,
+                                  .console = {-1, -1},
+                                  .pidfd = -1};
+    uint32_t random = 0;
+    (void)!getrandom(&random, sizeof random, 0);
+    snprintf(execution.exec_id, sizeof execution.exec_id, "exec-%08x", random);
+    struct error *error = execution_run(&execution, exit_status);
+    oci_config_free(execution.config);
+    oci_process_free(execution.process);
+    seccomp_program_free(&execution.seccomp);
+    for (int i = 0; i < 2; i++) {
+        fd_close(execution.sync[i]);
+        fd_close(execution.console[i]);
+    }
+    fd_close(execution.channel);
+    fd_close(execution.pidfd);
+    return error;
+}

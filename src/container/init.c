@@ -1,0 +1,329 @@
+#include "container/init.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/memory.h"
+#include "container/hooks.h"
+#include "container/run_program.h"
+#include "process/command.h"
+#include "process/terminal.h"
+#include "rootfs/decoys.h"
+#include "rootfs/dev.h"
+#include "rootfs/masks.h"
+#include "rootfs/pivot.h"
+#include "rootfs/sysctl.h"
+#include "sys/calls.h"
+#include "warden/warden.h"
+
+#define START_SOCKET "start.sock"
+#define DECOYS_MAX 16
+
+/* ---- the wall ---- */
+
+static struct error *loopback_up(void) {
+    fd_owned int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+    if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+        return error_system(errno, "bring up", "the loopback interface");
+    return NULL;
+}
+
+static struct error *wall_build(const struct init_plan *plan) {
+    bool joined = false;
+    TRY(wall_raise(plan->policy_digest, &joined));
+    struct wall_sockets sockets;
+    TRY(wall_open_sockets(&sockets));
+    struct error *error = warden_give_sockets(plan->channel, &sockets);
+    wall_close_sockets(&sockets);
+    return error;
+}
+
+struct error *init_in_stage(void *data) {
+    const struct init_plan *plan = data;
+    if (plan->hardened->wall && namespace_plan_joins(plan->namespaces, CLONE_NEWNET))
+        return error_context(wall_build(plan), "network wall");
+    return NULL;
+}
+
+static struct error *network_prepare(const struct init_plan *plan) {
+    if (!namespace_plan_has_new(plan->namespaces, CLONE_NEWNET))
+        return NULL;
+    if (plan->hardened->wall)
+        return error_context(wall_build(plan), "network wall");
+    return loopback_up();
+}
+
+/* ---- the root file system ---- */
+
+static struct error *scratch_prepare(const struct init_plan *plan, const struct rootfs *root) {
+    const struct oci_user *user = &plan->hardened->config->process->user;
+    for (size_t i = 0; i < plan->hardened->scratch_count; i++) {
+        const struct scratch_place *place = &plan->hardened->scratch[i];
+        bool everybody = strcmp(place->path, "/tmp") == 0 || strcmp(place->path, "/var/tmp") == 0;
+        bool system = strcmp(place->path, "/run") == 0;
+        struct scratch_request request = {
+            .path = place->path,
+            .tmpfs = place->kind == SCRATCH_TMPFS,
+            .create = place->create,
+            .mode = everybody ? 01777 : 0755,
+            .uid = everybody || system ? 0 : user->uid,
+            .gid = everybody || system ? 0 : user->gid,
+        };
+        TRY(error_context(scratch_mount(root, &request), "scratch %s", place->path));
+    }
+    return NULL;
+}
+
+static struct error *decoys_prepare(const struct init_plan *plan, const struct rootfs *root, int staging) {
+    size_t count = plan->hardened->decoys_count;
+    if (count > DECOYS_MAX)
+        return error_new(ERROR_INVALID, "more than %d decoys", DECOYS_MAX);
+    struct decoy_request requests[DECOYS_MAX];
+    int sources[DECOYS_MAX];
+    for (size_t i = 0; i < count; i++)
+        requests[i] = (struct decoy_request){plan->hardened->decoys[i].path, plan->hardened->decoys[i].content};
+    const struct oci_user *user = &plan->hardened->config->process->user;
+    TRY(decoys_attach(root, requests, count, user->uid, user->gid, staging, sources));
+    struct error *error = count > 0 ? warden_give_decoys(plan->channel, sources, count) : NULL;
+    for (size_t i = 0; i < count; i++)
+        fd_close(sources[i]);
+    return error;
+}
+
+/* runc and crun make it too, though the specification does not ask; it is made inside the root. */
+static struct error *working_directory_make(const struct rootfs *root, const char *cwd) {
+    fd_owned int directory = -1;
+    struct error *error =
+        rootfs_make_directory(root, (struct container_path){cwd}, 0755, (uid_t)-1, (gid_t)-1, &directory);
+    if (error != NULL && (error->number == EROFS || error->number == EACCES || error->number == ENOTDIR)) {
+        error_ignore(error); /* chdir will tell, with the right words */
+        return NULL;
+    }
+    return error;
+}
+
+struct terminal_ends {
+    int leader, other;
+};
+
+static struct error *root_prepare(const struct init_plan *plan, struct rootfs *root, struct terminal_ends *terminal) {
+    const struct oci_config *config = plan->hardened->config;
+    fd_owned int staging = open(plan->facts->bundle, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (staging < 0)
+        return error_system(errno, "open", "bundle %s", plan->facts->bundle);
+    struct stat judged;
+    if (fstat(plan->facts->root_fd, &judged) < 0)
+        return error_system(errno, "stat", "root.path %s", config->root->path);
+    if (plan->reopen_sources)
+        TRY(mount_set_prepare(config, plan->hardened->mount_sources, true, plan->mounts));
+    TRY(rootfs_enter(plan->root_path, &judged, config, root));
+    TRY(scratch_prepare(plan, root));
+    TRY(mount_set_attach(root, config, plan->mounts));
+    TRY(devices_make(root, config));
+    TRY(working_directory_make(root, config->process->cwd));
+    TRY(decoys_prepare(plan, root, staging));
+    if (config->process->terminal) {
+        TRY(terminal_open(root, config->process, &terminal->leader, &terminal->other));
+        TRY(console_bind(root, terminal->other));
+    }
+    return masks_attach(root, config->linux_config, staging);
+}
+
+/* ---- identity and command ---- */
+
+static struct error *names_set(const struct oci_config *config) {
+    if (config->hostname != NULL && sethostname(config->hostname, strlen(config->hostname)) < 0)
+        return error_system(errno, "sethostname", "%s", config->hostname);
+    if (config->domainname != NULL && setdomainname(config->domainname, strlen(config->domainname)) < 0)
+        return error_system(errno, "setdomainname", "%s", config->domainname);
+    return NULL;
+}
+
+/* In a new user namespace: root of it, or, where it has none, the user that the container is for. */
+static struct error *become_namespace_root(const struct init_plan *plan) {
+    const struct oci_config *config = plan->hardened->config;
+    if (!namespace_plan_has_new(plan->namespaces, CLONE_NEWUSER))
+        return NULL;
+    bool has_root = false;
+    for (size_t i = 0; i < config->linux_config->uid_mappings_count; i++)
+        has_root = has_root || config->linux_config->uid_mappings[i].container_id == 0;
+    uid_t uid = has_root ? 0 : config->process->user.uid;
+    gid_t gid = has_root ? 0 : config->process->user.gid;
+    if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+        return error_system(errno, "become", "uid %u of the user namespace", uid);
+    return NULL;
+}
+
+/* The container ends with create as long as create is not done; the kernel forgets this at a change of ids. */
+static void die_with_create(bool on) {
+    prctl(PR_SET_PDEATHSIG, on ? SIGKILL : 0, 0, 0, 0);
+}
+
+static struct error *stage_report(const struct init_plan *plan, int stage, struct init_go *go) {
+    if (send(plan->sync, &stage, sizeof stage, MSG_NOSIGNAL) < 0)
+        return error_system(errno, "report", "to create");
+    if (go != NULL && recv(plan->sync, go, sizeof *go, 0) != (ssize_t)sizeof *go)
+        _exit(1); /* create is gone, or gave up and has said why */
+    return NULL;
+}
+
+/* What is decided before start and used after it. */
+struct readiness {
+    char *command;
+    struct capability_sets sets;
+    bool allow_setgroups;
+};
+
+static struct error *prepare(const struct init_plan *plan, struct readiness *ready) {
+    const struct oci_config *config = plan->hardened->config;
+    struct oci_process *process = config->process;
+    struct init_go go;
+    die_with_create(true);
+    if (recv(plan->sync, &go, sizeof go, 0) != (ssize_t)sizeof go)
+        _exit(1);
+    if (plan->cgroup != NULL)
+        TRY(cgroup_attach_self(plan->cgroup, plan->born_in_unified));
+    TRY(become_namespace_root(plan));
+    die_with_create(true);
+    if (plan->namespaces->new_cgroup && unshare(CLONE_NEWCGROUP) < 0)
+        return error_system(errno, "unshare", "the cgroup namespace");
+    if (setsid() < 0)
+        return error_system(errno, "setsid", "of the container's init");
+    memory_owned char *keyring = text_formatted("_ses.%s", plan->id);
+    /* ENOSYS: a kernel without keys; EDQUOT: the user's keys are used up. Neither hands our keyring on by itself. */
+    if (plan->new_keyring && sys_keyctl_join_session(keyring) < 0 && errno != ENOSYS && errno != EDQUOT &&
+        errno != EPERM)
+        return error_system(errno, "join", "session keyring %s", keyring);
+    TRY(network_prepare(plan));
+
+    struct rootfs root = {-1};
+    struct terminal_ends terminal = {-1, -1};
+    TRY(root_prepare(plan, &root, &terminal));
+    TRY(stage_report(plan, INIT_HOOKS, &go));
+    if (config->hooks != NULL)
+        TRY(hooks_run(config->hooks->create_container, config->hooks->create_container_count, "createContainer",
+                      plan->state_json));
+    if (config->root->readonly)
+        TRY(rootfs_make_readonly(&root));
+    TRY(rootfs_pivot(&root, plan->no_pivot));
+    fd_close(root.fd);
+    TRY(names_set(config));
+    TRY(sysctl_apply(config->linux_config));
+    TRY(rootfs_propagate(config));
+    if (terminal.leader >= 0) {
+        if (plan->console >= 0)
+            TRY(terminal_send(plan->console, terminal.leader));
+        TRY(terminal_take(terminal.other));
+        fd_close(terminal.leader);
+        fd_close(terminal.other);
+    } else {
+        standard_streams_give(process->user.uid);
+    }
+    command_complete_environment(&process->env, plan->facts->container_home);
+    ready->allow_setgroups = go.allow_setgroups != 0;
+    capability_sets_from(process->capabilities, &ready->sets);
+    /* A directory that only root or only the user may enter: tried before and after the change (crun #793). */
+    error_ignore(command_enter_directory(process->cwd)); /* the second attempt counts */
+    if (process->no_new_privileges)
+        TRY(identity_assume(process, &ready->sets, ready->allow_setgroups));
+    TRY(command_enter_directory(process->cwd));
+    TRY(command_verify_directory());
+    TRY(command_find(process, &ready->command));
+    if (plan->channel >= 0)
+        TRY(warden_watch(plan->channel));
+    die_with_create(false);
+    return stage_report(plan, INIT_READY, NULL);
+}
+
+/* ---- start ---- */
+
+static struct error *become_program(const struct init_plan *plan, const struct readiness *ready) {
+    const struct oci_config *config = plan->hardened->config;
+    if (config->hooks != NULL)
+        TRY(hooks_run(config->hooks->start_container, config->hooks->start_container_count, "startContainer",
+                      plan->state_json));
+    struct program program = {.process = config->process,
+                              .sets = &ready->sets,
+                              .seccomp = plan->seccomp,
+                              .channel = plan->channel,
+                              .preserve_fds = plan->preserve_fds,
+                              .allow_setgroups = ready->allow_setgroups};
+    return program_exec(&program, ready->command);
+}
+
+int init_run(void *data) {
+    const struct init_plan *plan = data;
+    fd_close(plan->create_sync);
+    fd_close(plan->warden_channel);
+    struct readiness ready = {0};
+    struct error *error = prepare(plan, &ready);
+    if (error != NULL) {
+        error_ignore(stage_report(plan, INIT_FAILED, NULL)); /* create is gone: nobody to tell */
+        error_send(plan->sync, error);
+        return 1;
+    }
+    fd_close(plan->sync);
+    int connection = -1;
+    char byte;
+    /* A `start` that was killed before it said go has started nothing: the next one may. */
+    for (;;) {
+        connection = accept4(plan->start_listening, NULL, NULL, SOCK_CLOEXEC);
+        if (connection >= 0 && recv(connection, &byte, 1, 0) == 1)
+            break;
+        fd_close(connection);
+    }
+    /* On success execve closes the connection, which tells start. */
+    error = become_program(plan, &ready);
+    error_send(connection, error);
+    return error->kind == ERROR_COMMAND_DENIED ? 126 : 127;
+}
+
+static void start_address(int directory, struct sockaddr_un *address) {
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(address->sun_path, sizeof address->sun_path, "/proc/self/fd/%d/" START_SOCKET, directory);
+}
+
+struct error *init_listen(int state_directory, int *listening) {
+    struct sockaddr_un address;
+    start_address(state_directory, &address);
+    fd_owned int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (listener < 0)
+        return error_system(errno, "make", "a socket");
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 1) < 0)
+        return error_system(errno, "listen", "at " START_SOCKET);
+    *listening = fd_take(&listener);
+    return NULL;
+}
+
+struct error *init_release(int state_directory) {
+    struct sockaddr_un address;
+    start_address(state_directory, &address);
+    fd_owned int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (connection < 0)
+        return error_system(errno, "make", "a socket");
+    if (connect(connection, (struct sockaddr *)&address, sizeof address) < 0)
+        return error_known(errno == ECONNREFUSED ? ERROR_NOT_RUNNING : ERROR_ALREADY_STARTED, NULL);
+    char byte = 1;
+    if (send(connection, &byte, 1, MSG_NOSIGNAL) != 1)
+        return error_known(ERROR_NOT_RUNNING, NULL);
+    (void)!unlinkat(state_directory, START_SOCKET, 0);
+    /* Nothing and the end: execve closed it. An init that was killed looks the same; its end is for the waiter. */
+    struct error *error = error_receive(connection);
+    if (error != NULL && error->number == EPIPE && error->kind == ERROR_SYSTEM) {
+        error_ignore(error);
+        return NULL;
+    }
+    return error;
+}

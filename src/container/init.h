@@ -1,0 +1,58 @@
+/* The container's init until it becomes the container's program: everything that happens inside its namespaces. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "cgroup/cgroup.h"
+#include "egress/egress.h"
+#include "facts/facts.h"
+#include "harden/harden.h"
+#include "process/identity.h"
+#include "process/namespaces.h"
+#include "process/seccomp.h"
+#include "rootfs/mounts.h"
+
+/* What `create` made ready, by fork the child's as well. */
+struct init_plan {
+    const char *id;
+    const struct hardened *hardened;
+    const struct facts *facts;
+    const struct namespace_plan *namespaces;
+    const struct cgroup *cgroup;
+    const struct seccomp_program *seccomp;
+    const char *policy_digest;
+    const char *root_path; /* real path of root.path */
+    const char *state_json; /* for hooks inside, status "creating" */
+    struct mount_set *mounts;
+    bool reopen_sources; /* mount sources are copied by init: the runtime is unprivileged */
+    bool born_in_unified;
+    bool no_pivot;
+    bool new_keyring;
+    unsigned preserve_fds;
+    int sync;            /* init's end of the socket pair with create */
+    int create_sync;     /* create's end, closed by init */
+    int channel;         /* init's end of the warden's channel, -1: no warden */
+    int warden_channel;  /* the warden's end, closed by init */
+    int start_listening; /* where `start` connects */
+    int console;         /* where the terminal is sent, -1: none */
+};
+
+/* init tells create how far it is; create answers when it may go on. */
+enum init_stage {
+    INIT_HOOKS = 1, /* namespaces and mounts are there: prestart and createRuntime hooks are due */
+    INIT_READY,     /* waits for start */
+    INIT_FAILED     /* an error follows */
+};
+struct init_go {
+    int allow_setgroups;
+};
+
+/* In the process that joins namespaces: raises the wall in a network namespace that is joined. `data` is the plan. */
+fallible init_in_stage(void *data);
+/* The body of init; `data` is the plan. Returns an exit status only on failure. */
+int init_run(void *data);
+
+/* Connects to the init of a created container, whose state directory this is, releases it, and waits until it has
+ * become the container's program or says why not. ERROR_ALREADY_STARTED where nobody waits. */
+fallible init_release(int state_directory);
+fallible init_listen(int state_directory, int *listening);

@@ -1,0 +1,220 @@
+/* Start, kill, delete. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "container/container.h"
+#include "container/hooks.h"
+#include "container/init.h"
+#include "egress/egress.h"
+#include "process/namespaces.h"
+#include "sys/calls.h"
+#include "warden/warden.h"
+
+#define END_PATIENCE_MS 10000
+#define WARDEN_PATIENCE_MS 2000
+
+struct error *container_stored_config(const struct container *container, struct oci_config **out) {
+    text_owned struct text bytes = {0};
+    TRY(file_read(container->directory, "config.json", SCHEMA_BYTES_MAX, &bytes));
+    return oci_config_parse("the stored config.json", text_string(&bytes), bytes.length, out);
+}
+
+char *container_state_text(const struct container *container, const char *status) {
+    struct json_writer json = {0};
+    container_state_write(container, status, &json);
+    return text_take(&json.text);
+}
+
+static struct error *wall_work(void *data) {
+    (void)data;
+    return wall_complete();
+}
+
+static struct error *poststart_hooks(const struct container *container) {
+    struct oci_config *config = NULL;
+    TRY(container_stored_config(container, &config));
+    struct error *error = NULL;
+    if (config->hooks != NULL) {
+        memory_owned char *state = container_state_text(container, "running");
+        error = hooks_run(config->hooks->poststart, config->hooks->poststart_count, "poststart", state);
+    }
+    oci_config_free(config);
+    return error;
+}
+
+struct error *container_start(struct container *container) {
+    if (container->state == NULL)
+        return error_known(ERROR_NOT_RUNNING, NULL);
+    struct container_state *state = container->state;
+    const char *status = container_status(container);
+    if (strcmp(status, "running") == 0 || strcmp(status, "paused") == 0)
+        return error_known(ERROR_ALREADY_STARTED, NULL);
+    fd_owned int init = -1;
+    TRY(container_open_init(container, &init));
+    /* The engine may have given the namespace its interfaces only now (podman with a user namespace, Docker). */
+    if (state->wall)
+        TRY(error_context(namespace_run_in_network(init, (pid_t)state->init.pid, wall_work, NULL), "network wall"));
+    if (state->confined) {
+        fd_owned int channel = -1;
+        TRY(warden_connect(container->directory, &channel));
+        TRY(warden_started(channel));
+    }
+    TRY(init_release(container->directory));
+    free(state->status);
+    state->status = memory_copy_string("running");
+    TRY(container_save(container));
+    struct error *error = poststart_hooks(container);
+    if (error != NULL) /* runtime.md: a failed poststart hook stops the container */
+        (void)!sys_pidfd_send_signal(init, SIGKILL);
+    return error;
+}
+
+struct error *container_kill(const struct container *container, int signal, bool all) {
+    if (all && container->state != NULL && container->state->cgroup != NULL) {
+        memory_owned pid_t *pids = NULL;
+        size_t count = 0;
+        TRY(cgroup_processes(container->state->cgroup, &pids, &count));
+        for (size_t i = 0; i < count; i++)
+            if (kill(pids[i], signal) < 0 && errno != ESRCH)
+                return error_system(errno, "kill", "process %d of the container", (int)pids[i]);
+        if (count > 0 || container->state->cgroup->count > 0)
+            return NULL;
+    }
+    fd_owned int init = -1;
+    TRY(container_open_init(container, &init));
+    if (sys_pidfd_send_signal(init, signal) < 0) {
+        if (errno == ESRCH)
+            return error_known(ERROR_NOT_RUNNING, NULL);
+        return error_system(errno, "send", "signal %d to the container", signal);
+    }
+    /* A frozen process does not see SIGKILL before it is thawed (v1; v2 delivers it). */
+    if (signal == SIGKILL && container->state->cgroup != NULL && cgroup_is_frozen(container->state->cgroup))
+        return cgroup_freeze(container->state->cgroup, false);
+    return NULL;
+}
+
+static bool process_await_end(const struct process_identity *identity, int patience_ms) {
+    fd_owned int pidfd = -1;
+    process_open(identity, &pidfd);
+    if (pidfd < 0)
+        return true;
+    struct pollfd end = {.fd = pidfd, .events = POLLIN};
+    int ready;
+    while ((ready = poll(&end, 1, patience_ms)) < 0 && errno == EINTR)
+        ;
+    return ready > 0;
+}
+
+static struct error *init_end(const struct container *container) {
+    struct error *error = container_kill(container, SIGKILL, false);
+    if (error != NULL && error->kind == ERROR_NOT_RUNNING) {
+        error_ignore(error);
+        return NULL;
+    }
+    TRY(error);
+    if (!process_await_end(&container->state->init, END_PATIENCE_MS))
+        return error_new(ERROR_UNAVAILABLE, "the container's init does not end after SIGKILL");
+    return NULL;
+}
+
+/* The warden follows init; one that does not is ended, since a delete leaves nothing behind. */
+static void warden_end(const struct container *container) {
+    if (process_await_end(&container->state->warden, WARDEN_PATIENCE_MS))
+        return;
+    fd_owned int warden = -1;
+    process_open(&container->state->warden, &warden);
+    if (warden >= 0)
+        (void)!sys_pidfd_send_signal(warden, SIGKILL);
+}
+
+/* ---- a network namespace that outlives the container ---- */
+
+static bool is_used_by_another(const struct runtime_options *runtime, const struct container *container) {
+    DIR *root = opendir(runtime->root);
+    if (root == NULL)
+        return false;
+    bool used = false;
+    struct dirent *entry;
+    while (!used && (entry = readdir(root)) != NULL) {
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, container->id) == 0)
+            continue;
+        struct container *other = NULL;
+        struct error *error = container_open(runtime->root, entry->d_name, CONTAINER_UNLOCKED, &other);
+        if (error != NULL) {
+            error_ignore(error); /* being made or removed */
+            continue;
+        }
+        used = other->state != NULL && other->state->wall &&
+               other->state->network_inode == container->state->network_inode &&
+               strcmp(container_status(other), "stopped") != 0;
+        container_close(other);
+    }
+    closedir(root);
+    return used;
+}
+
+static struct error *wall_take_down(const struct runtime_options *runtime, const struct container *container) {
+    const struct container_state *state = container->state;
+    if (!state->wall || state->network_path == NULL || is_used_by_another(runtime, container))
+        return NULL;
+    fd_owned int network = open(state->network_path, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    if (network < 0 || fstat(network, &status) < 0 || status.st_ino != state->network_inode)
+        return NULL; /* gone, or another by now */
+    pid_t child = fork();
+    if (child < 0)
+        return error_system(errno, "fork", "a process for the container's network namespace");
+    if (child == 0) {
+        if (setns(network, CLONE_NEWNET) < 0)
+            _exit(1);
+        struct error *error = wall_remove();
+        _exit(error == NULL ? 0 : 1);
+    }
+    int result = container_wait(child);
+    if (result != 0)
+        return error_new(ERROR_UNAVAILABLE, "the rules of the network wall could not be removed from %s", state->network_path);
+    return NULL;
+}
+
+static void poststop_hooks(const struct container *container) {
+    struct oci_config *config = NULL;
+    struct error *error = container_stored_config(container, &config);
+    if (error == NULL && config->hooks != NULL) {
+        memory_owned char *state = container_state_text(container, "stopped");
+        error = hooks_run(config->hooks->poststop, config->hooks->poststop_count, "poststop", state);
+    }
+    /* runtime.md: said, and gone on. */
+    if (error != NULL)
+        fprintf(stderr, "pinfold: warning: %s\n", error->message);
+    error_free(error);
+    oci_config_free(config);
+}
+
+struct error *container_delete(const struct runtime_options *runtime, struct container *container, bool force) {
+    const char *status = container_status(container);
+    bool stopped = strcmp(status, "stopped") == 0;
+    /* A container that was created and not started has nothing that could be lost. */
+    if (!force && !stopped && strcmp(status, "created") != 0)
+        return error_new(ERROR_NOT_STOPPED, "cannot delete container %s that is not stopped: %s", container->id, status);
+    if (container->state != NULL) {
+        TRY(init_end(container));
+        warden_end(container);
+        TRY(cgroup_destroy(&container->state->cgroups_created));
+        TRY(wall_take_down(runtime, container));
+        if (strcmp(container->state->status, "creating") != 0)
+            poststop_hooks(container);
+    }
+    return container_remove_directory(container);
+}

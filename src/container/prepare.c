@@ -1,0 +1,34 @@
+/* container_prepare: what explain shows and create executes. */
+#include <errno.h>
+#include <fcntl.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "container/container.h"
+
+struct error *container_prepare(const struct runtime_options *runtime, const char *bundle, const char *config,
+                                struct prepared *out) {
+    *out = (struct prepared){0};
+    memory_owned char *path =
+        config ? memory_copy_string(config) : text_formatted("%s/config.json", bundle);
+    text_owned struct text bytes = {0};
+    TRY(file_read(AT_FDCWD, path, SCHEMA_BYTES_MAX, &bytes));
+    TRY(oci_config_parse(config ? config : "config.json", text_string(&bytes), bytes.length, &out->config));
+    if (out->config->process == NULL)
+        return error_new(ERROR_INVALID, "process: required to create a container");
+    if (out->config->root == NULL)
+        return error_new(ERROR_INVALID, "root: required to create a container");
+    if (out->config->linux_config == NULL)
+        out->config->linux_config = memory_zeroed(sizeof *out->config->linux_config);
+    TRY(policy_select(runtime->policy_name, &out->policy));
+    TRY(facts_collect(out->config, bundle, out->policy, &out->facts));
+    return harden(out->config, out->policy, out->facts, &out->hardened);
+}
+
+void prepared_clear(struct prepared *prepared) {
+    hardened_free(prepared->hardened);
+    facts_free(prepared->facts);
+    policy_free(prepared->policy);
+    oci_config_free(prepared->config);
+    *prepared = (struct prepared){0};
+}

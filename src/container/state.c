@@ -1,0 +1,278 @@
+#include "container/state.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "libocispec/schema_table.h"
+#include "sys/calls.h"
+
+#define STATE_FILE "state.json"
+#define ID_MAX 255
+
+static const struct schema_field identity_fields[] = {
+    INT64(REQUIRED, "pid", process_identity, pid),
+    UINT64(REQUIRED, "startTime", process_identity, start_time),
+};
+static const struct schema identity_schema = SCHEMA("process identity", process_identity, identity_fields);
+
+static const struct schema_field state_fields[] = {
+    STRING(REQUIRED, "pinfoldVersion", container_state, pinfold_version),
+    STRING(REQUIRED, "id", container_state, id),
+    STRING(REQUIRED, "bundle", container_state, bundle),
+    STRING(OPTIONAL, "rootfs", container_state, rootfs),
+    STRING(OPTIONAL, "created", container_state, created),
+    STRING(OPTIONAL, "owner", container_state, owner),
+    STRING(REQUIRED, "status", container_state, status),
+    OBJECT(OPTIONAL, "init", container_state, init, process_identity, identity_schema),
+    OBJECT(OPTIONAL, "warden", container_state, warden, process_identity, identity_schema),
+    STRING(OPTIONAL, "policy", container_state, policy),
+    STRING(OPTIONAL, "policyDigest", container_state, policy_digest),
+    STRING(OPTIONAL, "runId", container_state, run_id),
+    STRING(OPTIONAL, "logPath", container_state, log_path),
+    BOOL(OPTIONAL, "confined", container_state, confined),
+    BOOL(OPTIONAL, "wall", container_state, wall),
+    STRING(OPTIONAL, "networkPath", container_state, network_path),
+    UINT64(OPTIONAL, "networkInode", container_state, network_inode),
+    POINTER(OPTIONAL, "cgroup", container_state, cgroup, cgroup, cgroup_schema),
+    STRINGS(OPTIONAL, "cgroupsCreated", container_state, cgroups_created),
+    MAP(OPTIONAL, "annotations", container_state, annotations),
+};
+const struct schema container_state_schema = SCHEMA("state.json", container_state, state_fields);
+
+struct error *container_id_check(const char *id) {
+    size_t length = strlen(id);
+    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-.";
+    if (length == 0 || length > ID_MAX || id[0] == '.' || strspn(id, allowed) != length)
+        return error_known(ERROR_ID_FORMAT, NULL);
+    return NULL;
+}
+
+static struct error *root_open(const char *root, bool make, int *out) {
+    if (make) {
+        memory_owned char *path = memory_copy_string(root);
+        for (char *slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+            *slash = '\0';
+            if (mkdir(path, 0755) < 0 && errno != EEXIST)
+                return error_system(errno, "mkdir", "%s", path);
+            *slash = '/';
+        }
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+            return error_system(errno, "mkdir", "%s", path);
+    }
+    *out = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*out < 0)
+        return error_system(errno, "open", "state directory %s", root);
+    return NULL;
+}
+
+static struct container *container_new(const char *root, const char *id, int directory) {
+    struct container *container = memory_zeroed(sizeof *container);
+    container->id = memory_copy_string(id);
+    container->path = text_formatted("%s/%s", root, id);
+    container->directory = directory;
+    return container;
+}
+
+struct error *container_make(const char *root, const char *id, struct container **out) {
+    TRY(container_id_check(id));
+    fd_owned int parent = -1;
+    TRY(root_open(root, true, &parent));
+    if (mkdirat(parent, id, 0700) < 0) {
+        if (errno == EEXIST)
+            return error_known(ERROR_CONTAINER_EXISTS, NULL);
+        return error_system(errno, "mkdir", "%s/%s", root, id);
+    }
+    fd_owned int directory = openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory < 0)
+        return error_system(errno, "open", "%s/%s", root, id);
+    if (flock(directory, LOCK_EX | LOCK_NB) < 0)
+        return error_system(errno, "lock", "%s/%s", root, id);
+    *out = container_new(root, id, fd_take(&directory));
+    return NULL;
+}
+
+struct error *container_open(const char *root, const char *id, enum container_lock lock, struct container **out) {
+    TRY(container_id_check(id));
+    fd_owned int parent = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0 && errno == ENOENT)
+        return error_known(ERROR_CONTAINER_MISSING, NULL);
+    if (parent < 0)
+        return error_system(errno, "open", "state directory %s", root);
+    fd_owned int directory = openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory < 0 && errno == ENOENT)
+        return error_known(ERROR_CONTAINER_MISSING, NULL);
+    if (directory < 0)
+        return error_system(errno, "open", "%s/%s", root, id);
+    if (lock == CONTAINER_LOCKED) {
+        while (flock(directory, LOCK_EX) < 0)
+            if (errno != EINTR)
+                return error_system(errno, "lock", "%s/%s", root, id);
+        /* While we waited the container may have been deleted. */
+        struct stat status;
+        if (fstatat(parent, id, &status, AT_SYMLINK_NOFOLLOW) < 0)
+            return error_known(ERROR_CONTAINER_MISSING, NULL);
+    }
+    struct container *container = container_new(root, id, fd_take(&directory));
+    text_owned struct text bytes = {0};
+    struct error *error = file_read(container->directory, STATE_FILE, SCHEMA_BYTES_MAX, &bytes);
+    if (error == NULL) {
+        void *state = NULL;
+        error = schema_read(&container_state_schema, STATE_FILE, text_string(&bytes), bytes.length, &state);
+        container->state = state;
+    } else if (error->number == ENOENT) {
+        error_ignore(error); /* create was killed before it wrote any, or is about to */
+        error = NULL;
+    }
+    if (error != NULL) {
+        container_close(container);
+        return error;
+    }
+    *out = container;
+    return NULL;
+}
+
+struct error *container_save(const struct container *container) {
+    json_owned struct json_writer json = {0};
+    schema_write(&container_state_schema, container->state, &json);
+    return file_replace(container->directory, STATE_FILE, text_string(&json.text), json.text.length, 0600);
+}
+
+struct error *container_remove_directory(const struct container *container) {
+    int duplicate = openat(container->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = duplicate < 0 ? NULL : fdopendir(duplicate);
+    if (directory == NULL)
+        return error_system(errno, "read", "%s", container->path);
+    /* Flat: this runtime makes no directories in it. */
+    struct dirent *entry;
+    while ((entry = readdir(directory)) != NULL)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            (void)!unlinkat(container->directory, entry->d_name, 0);
+    closedir(directory);
+    if (rmdir(container->path) < 0 && errno != ENOENT)
+        return error_system(errno, "rmdir", "%s", container->path);
+    return NULL;
+}
+
+void container_close(struct container *container) {
+    if (container == NULL)
+        return;
+    fd_close(container->directory);
+    free(container->id);
+    free(container->path);
+    schema_free(&container_state_schema, container->state);
+    free(container);
+}
+
+void container_cleanup(struct container **container) {
+    container_close(*container);
+    *container = NULL;
+}
+
+/* State and start time from /proc/PID/stat; the name in it may hold anything, so what counts begins after the last
+ * parenthesis. */
+static bool process_stat(pid_t pid, char *state, uint64_t *start_time) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    text_owned struct text bytes = {0};
+    struct error *error = file_read(AT_FDCWD, path, 4096, &bytes);
+    if (error != NULL) {
+        error_ignore(error); /* gone */
+        return false;
+    }
+    const char *field = strrchr(text_string(&bytes), ')');
+    if (field == NULL || field[1] != ' ')
+        return false;
+    *state = field[2];
+    field += 2;
+    for (int number = 3; number < 22 && field != NULL; number++) {
+        field = strchr(field, ' ');
+        if (field != NULL)
+            field++;
+    }
+    if (field == NULL)
+        return false;
+    *start_time = strtoull(field, NULL, 10);
+    return true;
+}
+
+struct error *process_identify(pid_t pid, struct process_identity *out) {
+    char state;
+    if (!process_stat(pid, &state, &out->start_time))
+        return error_system(ESRCH, "look at", "process %d", (int)pid);
+    out->pid = pid;
+    return NULL;
+}
+
+void process_open(const struct process_identity *identity, int *pidfd) {
+    *pidfd = -1;
+    if (identity->pid <= 0)
+        return;
+    fd_owned int fd = sys_pidfd_open((pid_t)identity->pid, 0);
+    if (fd < 0)
+        return;
+    /* Looked at after it was opened: if the start time is right now, the descriptor is the right process's. */
+    char state;
+    uint64_t start_time;
+    if (process_stat((pid_t)identity->pid, &state, &start_time) && start_time == identity->start_time && state != 'Z' &&
+        state != 'X')
+        *pidfd = fd_take(&fd);
+}
+
+struct error *container_open_init(const struct container *container, int *pidfd) {
+    *pidfd = -1;
+    if (container->state != NULL)
+        process_open(&container->state->init, pidfd);
+    return *pidfd < 0 ? error_known(ERROR_NOT_RUNNING, NULL) : NULL;
+}
+
+/* Whether a `create` of this container is at work: it holds the lock for as long. */
+static bool is_being_created(const struct container *container) {
+    fd_owned int again = openat(container->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (again < 0 || flock(again, LOCK_SH | LOCK_NB) == 0)
+        return false;
+    return errno == EWOULDBLOCK;
+}
+
+const char *container_status(const struct container *container) {
+    const struct container_state *state = container->state;
+    if (state == NULL || strcmp(state->status, "creating") == 0)
+        return is_being_created(container) ? "creating" : "stopped";
+    fd_owned int init = -1;
+    process_open(&state->init, &init);
+    if (init < 0)
+        return "stopped";
+    if (strcmp(state->status, "running") == 0 && state->cgroup != NULL && cgroup_is_frozen(state->cgroup))
+        return "paused";
+    return state->status;
+}
+
+void container_state_write(const struct container *container, const char *status, struct json_writer *json) {
+    const struct container_state *state = container->state;
+    bool alive = strcmp(status, "stopped") != 0;
+    json_object_begin(json);
+    json_member_string(json, "ociVersion", "1.2.0");
+    json_member_string(json, "id", container->id);
+    json_member_string(json, "status", status);
+    /* 0 once stopped: the number may be another's by now. */
+    json_member_integer(json, "pid", alive && state ? state->init.pid : 0);
+    json_member_string(json, "bundle", state ? state->bundle : "");
+    json_member_string_optional(json, "rootfs", state ? state->rootfs : NULL);
+    json_member_string_optional(json, "created", state ? state->created : NULL);
+    json_member_string_optional(json, "owner", state ? state->owner : NULL);
+    json_key(json, "annotations");
+    json_object_begin(json);
+    for (size_t i = 0; state != NULL && i < state->annotations.count; i++)
+        json_member_string(json, state->annotations.items[i].key, state->annotations.items[i].value);
+    json_object_end(json);
+    json_object_end(json);
+}

@@ -1,0 +1,77 @@
+/* The state directory of a container, ROOT/ID: one JSON file that is replaced as a whole, locked while it changes.
+ * What `create` is about to make is written before it is made, so that `delete --force` finds it after a SIGKILL
+ * (DESIGN.md invariant 8). */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "cgroup/cgroup.h"
+#include "libocispec/config.h"
+
+/* A process that cannot be mistaken for another one that got its number: the start time goes with it. */
+struct process_identity {
+    int64_t pid;
+    uint64_t start_time; /* field 22 of /proc/PID/stat, clock ticks since boot */
+};
+
+struct container_state {
+    char *pinfold_version;
+    char *id;
+    char *bundle;  /* absolute */
+    char *rootfs;  /* absolute */
+    char *created; /* RFC 3339 */
+    char *owner;
+    char *status; /* creating, created, running: what was last done; what is, says container_status */
+    struct process_identity init;
+    struct process_identity warden; /* pid 0: none */
+    char *policy;
+    char *policy_digest;
+    char *run_id;
+    char *log_path; /* NULL: nothing is recorded */
+    bool confined;
+    bool wall;
+    char *network_path;           /* a network namespace that is joined and outlives the container, with its inode: */
+    uint64_t network_inode;       /* the wall is taken out of it after its last container of ours */
+    struct cgroup *cgroup;
+    struct string_list cgroups_created; /* directories that may be removed */
+    struct string_map annotations;
+};
+
+struct container {
+    char *id;
+    int directory; /* ROOT/ID, locked */
+    char *path;    /* ROOT/ID */
+    struct container_state *state; /* NULL: create was killed before it wrote any */
+};
+
+enum container_lock { CONTAINER_UNLOCKED, CONTAINER_LOCKED };
+
+/* The specification asks for uniqueness only; this is what engines use: [A-Za-z0-9_+-][A-Za-z0-9_+.-]*, at most 255. */
+fallible container_id_check(const char *id);
+
+/* Makes ROOT/ID, locked; ERROR_CONTAINER_EXISTS when it is there. */
+fallible container_make(const char *root, const char *id, struct container **out);
+/* Opens ROOT/ID and reads its state; ERROR_CONTAINER_MISSING when it is not there. */
+fallible container_open(const char *root, const char *id, enum container_lock lock, struct container **out);
+fallible container_save(const struct container *container);
+/* Removes ROOT/ID with the files that this runtime makes in it. */
+fallible container_remove_directory(const struct container *container);
+void container_close(struct container *container);
+void container_cleanup(struct container **container);
+#define container_owned __attribute__((cleanup(container_cleanup)))
+
+/* "creating", "created", "running", "paused" or "stopped", as it is now. */
+const char *container_status(const struct container *container);
+/* Opens init; ERROR_NOT_RUNNING when it is gone or a zombie. */
+fallible container_open_init(const struct container *container, int *pidfd);
+
+/* The identity of a living process. */
+fallible process_identify(pid_t pid, struct process_identity *out);
+/* Opens the very process; *pidfd is -1 when it has ended (a zombie has). */
+void process_open(const struct process_identity *identity, int *pidfd);
+
+/* The state of runtime.md, with what engines read beside it (rootfs, created, owner). */
+void container_state_write(const struct container *container, const char *status, struct json_writer *json);
+extern const struct schema container_state_schema;

@@ -1,0 +1,74 @@
+#include "container/subject.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+#define RUN_ID_ANNOTATION "dev.pinfold.run-id"
+#define RUN_ID_MAX 128
+
+/* The first of these annotations that is there. */
+static const char *first_annotation(const struct oci_config *config, const char *const *keys) {
+    for (; *keys != NULL; keys++) {
+        const char *value = string_map_get(&config->annotations, *keys);
+        if (value != NULL && value[0] != '\0')
+            return value;
+    }
+    return NULL;
+}
+
+static const char *const name_keys[] = {"io.kubernetes.cri.container-name", "io.kubernetes.container.name",
+                                        "io.kubernetes.cri-o.Name", "io.podman.annotations.name", NULL};
+static const char *const image_keys[] = {"io.kubernetes.cri.image-name", "io.kubernetes.cri-o.ImageName",
+                                         "org.opencontainers.image.ref.name", NULL};
+static const char *const digest_keys[] = {"io.kubernetes.cri-o.ImageRef", "org.opencontainers.image.base.digest", NULL};
+static const char *const pod_keys[] = {"io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid", NULL};
+
+static char *copy_or_null(const char *text) {
+    return text ? memory_copy_string(text) : NULL;
+}
+
+void subject_make(const char *id, const struct prepared *prepared, const char *run_id, struct record_subject *out) {
+    const struct oci_config *config = prepared->config;
+    char hostname[256] = "localhost";
+    (void)!gethostname(hostname, sizeof hostname - 1);
+    const char *name = first_annotation(config, name_keys);
+    const char *digest = first_annotation(config, digest_keys);
+    *out = (struct record_subject){
+        .container_id = memory_copy_string(id),
+        .container_name = memory_copy_string(name ? name : id),
+        .image = copy_or_null(first_annotation(config, image_keys)),
+        .image_digest = digest && text_starts_with(digest, "sha256:") ? memory_copy_string(digest) : NULL,
+        .pod_uuid = copy_or_null(first_annotation(config, pod_keys)),
+        .run_id = memory_copy_string(run_id),
+        .hostname = memory_copy_string(hostname),
+        .policy_name = memory_copy_string(prepared->policy->name),
+        .policy_digest = memory_copy_string(prepared->policy->digest),
+        .log_path = record_log_path(id, prepared->facts->root, prepared->facts->owner_home),
+    };
+}
+
+void subject_clear(struct record_subject *subject) {
+    schema_clear(&record_subject_schema, subject);
+}
+
+struct error *run_id_make(const struct oci_config *config, char **out) {
+    const char *given = string_map_get(&config->annotations, RUN_ID_ANNOTATION);
+    if (given != NULL && given[0] != '\0') {
+        if (strlen(given) > RUN_ID_MAX)
+            return error_new(ERROR_INVALID, "annotations." RUN_ID_ANNOTATION ": at most %d bytes", RUN_ID_MAX);
+        *out = memory_copy_string(given);
+        return NULL;
+    }
+    unsigned char bytes[16];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return error_system(errno, "getrandom", "a run id");
+    struct text text = {0};
+    for (size_t i = 0; i < sizeof bytes; i++)
+        text_format(&text, "%02x", bytes[i]);
+    *out = text_take(&text);
+    return NULL;
+}

@@ -1,0 +1,173 @@
+/* Global options and the table of subcommands. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/log.h"
+#include "cli/options.h"
+#include "warden/warden.h"
+
+static fallible log_command_entry(const struct global_options *global, int argc, char **argv, int *exit_status) {
+    (void)global;
+    return log_command(argc, argv, exit_status);
+}
+
+static const struct {
+    const char *name;
+    command_function run;
+    const char *help;
+} commands[] = {
+    {"sandbox", sandbox_command, "run a command in a sandbox made from this machine: no image, no engine"},
+    {"create", create_command, "create a container from a bundle"},
+    {"start", start_command, "start a created container"},
+    {"run", run_command, "create and start a container"},
+    {"exec", exec_command, "run another process in a container"},
+    {"state", state_command, "print a container's state"},
+    {"kill", kill_command, "send a signal to a container"},
+    {"delete", delete_command, "delete a container"},
+    {"list", list_command, "list containers"},
+    {"ps", ps_command, "list a container's processes"},
+    {"pause", pause_command, "freeze a container"},
+    {"resume", resume_command, "thaw a container"},
+    {"update", update_command, "change a container's limits"},
+    {"log", log_command_entry, "print what was denied"},
+    {"explain", explain_command, "print what hardening changes, and run nothing"},
+    {"spec", spec_command, "print or write a config.json"},
+    {"features", features_command, "print what this runtime can do"},
+};
+
+#define COMMAND_COUNT (sizeof commands / sizeof commands[0])
+
+static void usage(void) {
+    puts("pinfold: an OCI container runtime whose containers are agent sandboxes\n\n"
+         "usage: pinfold [OPTIONS] COMMAND ...\n\ncommands:");
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].help);
+    puts("\noptions:\n"
+         "  --root DIR               state directories (/run/pinfold, or below $XDG_RUNTIME_DIR)\n"
+         "  --policy NAME            the policy: agent (the default) or unconfined\n"
+         "  --log FILE               where errors are written too\n"
+         "  --log-format text|json   how\n"
+         "  --cgroup-manager NAME    cgroupfs (the default), systemd or disabled\n"
+         "  --systemd-cgroup         the same as --cgroup-manager systemd\n"
+         "  --version, --help");
+}
+
+static char *default_root(void) {
+    const char *runtime_directory = getenv("XDG_RUNTIME_DIR");
+    /* By who we are, not by the variable: engines set it for root as well. */
+    if (geteuid() == 0)
+        return memory_copy_string("/run/pinfold");
+    if (runtime_directory != NULL && runtime_directory[0] == '/')
+        return text_formatted("%s/pinfold", runtime_directory);
+    return text_formatted("/tmp/pinfold-%u", geteuid());
+}
+
+/* Exactly one record in the file: podman parses it as a whole, containerd reads the last error. */
+static void log_write(const struct global_options *global, const char *message) {
+    if (global->log == NULL)
+        return;
+    fd_owned int fd = open(global->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return;
+    struct tm parts;
+    time_t now = time(NULL);
+    char stamp[32];
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &parts));
+    json_owned struct json_writer json = {0};
+    if (global->log_json) {
+        json_object_begin(&json);
+        json_member_string(&json, "level", "error");
+        json_member_string(&json, "msg", message);
+        json_member_string(&json, "time", stamp);
+        json_object_end(&json);
+        text_append(&json.text, "\n");
+    } else {
+        text_format(&json.text, "time=\"%s\" level=error msg=\"%s\"\n", stamp, message);
+    }
+    error_ignore(fd_write_all(fd, text_string(&json.text), json.text.length, global->log)); /* stderr has it too */
+}
+
+/* containerd takes a missing log file for an error of its own. */
+static void log_open(const struct global_options *global) {
+    if (global->log != NULL)
+        fd_close(open(global->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+}
+
+static struct error *cgroup_manager_parse(const char *name, bool systemd, enum cgroup_manager *out) {
+    *out = systemd ? CGROUP_MANAGER_SYSTEMD : CGROUP_MANAGER_CGROUPFS;
+    if (name == NULL || strcmp(name, "cgroupfs") == 0)
+        return NULL;
+    if (strcmp(name, "systemd") == 0)
+        *out = CGROUP_MANAGER_SYSTEMD;
+    else if (strcmp(name, "disabled") == 0)
+        *out = CGROUP_MANAGER_DISABLED;
+    else
+        return error_new(ERROR_USAGE, "--cgroup-manager: expected cgroupfs, systemd or disabled, found \"%s\"", name);
+    return NULL;
+}
+
+static void version_print(void) {
+    printf("pinfold version " PINFOLD_VERSION "\ncommit: " PINFOLD_COMMIT "\nspec: 1.2.0\n");
+}
+
+static struct error *dispatch(struct global_options *global, int argc, char **argv, int *exit_status) {
+    bool version = false, help, systemd = false;
+    const char *log_format = NULL, *manager = NULL;
+    int first;
+    const struct option options[] = {
+        {"root", 0, OPTION_VALUE, &global->runtime.root, NULL},
+        {"policy", 0, OPTION_VALUE, &global->runtime.policy_name, NULL},
+        {"log", 0, OPTION_VALUE, &global->log, NULL},
+        {"log-format", 0, OPTION_VALUE, &log_format, NULL},
+        {"log-level", 0, OPTION_IGNORED_VALUE, NULL, NULL},
+        {"debug", 0, OPTION_IGNORED_FLAG, NULL, NULL},
+        {"systemd-cgroup", 0, OPTION_FLAG, &systemd, NULL},
+        {"cgroup-manager", 0, OPTION_VALUE, &manager, NULL},
+        {"rootless", 0, OPTION_IGNORED_FLAG, NULL, NULL},
+        {"criu", 0, OPTION_IGNORED_VALUE, NULL, NULL},
+        {"version", 'v', OPTION_FLAG, &version, NULL},
+        {"V", 'V', OPTION_FLAG, &version, NULL},
+        {NULL, 0, OPTION_FLAG, NULL, NULL},
+    };
+    TRY(options_parse("pinfold", options, argc, argv, &first, &help));
+    global->log_json = log_format != NULL && strcmp(log_format, "json") == 0;
+    log_open(global);
+    if (version) {
+        version_print();
+        return NULL;
+    }
+    if (help || first >= argc) {
+        usage();
+        *exit_status = help ? 0 : 1;
+        return NULL;
+    }
+    if (log_format != NULL && !global->log_json && strcmp(log_format, "text") != 0)
+        return error_new(ERROR_USAGE, "--log-format: expected text or json, found \"%s\"", log_format);
+    TRY(cgroup_manager_parse(manager, systemd, &global->runtime.cgroup_manager));
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (strcmp(commands[i].name, argv[first]) == 0)
+            return commands[i].run(global, argc - first, argv + first, exit_status);
+    return error_new(ERROR_USAGE, "unknown command \"%s\" (see pinfold --help)", argv[first]);
+}
+
+int main(int argc, char **argv) {
+    if (argc == 2 && strcmp(argv[1], "warden") == 0)
+        return warden_main();
+    memory_owned char *root = default_root();
+    struct global_options global = {.runtime.root = root};
+    int exit_status = 0;
+    error_owned error = dispatch(&global, argc, argv, &exit_status);
+    if (error == NULL)
+        return exit_status;
+    fprintf(stderr, "pinfold: %s\n", error->message);
+    log_write(&global, error->message);
+    return exit_status != 0 ? exit_status : 1;
+}

@@ -1,0 +1,9 @@
+/* linux.sysctl: the only writer of /proc/sys, through a procfs of its own that the container cannot have covered
+ * (CVE-2025-52881, CVE-2019-16884). */
+#pragma once
+
+#include "base/error.h"
+#include "libocispec/config.h"
+
+/* In the container's namespaces, before its program runs. A key that is not namespaced is ERROR_INVALID. */
+fallible sysctl_apply(const struct oci_linux *linux_config);

@@ -1,0 +1,98 @@
+/* The ends of the warden's sockets that init, start and exec hold. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "warden/protocol.h"
+#include "warden/warden.h"
+
+struct error *warden_give_sockets(int channel, const struct wall_sockets *sockets) {
+    const int all[WARDEN_SOCKET_COUNT] = {sockets->packet_log, sockets->socket_diagnosis, sockets->reset_ipv4,
+                                          sockets->reset_ipv6, sockets->rules};
+    struct warden_message message = {.kind = WARDEN_SOCKETS};
+    int present[WARDEN_SOCKET_COUNT];
+    size_t count = 0;
+    for (size_t i = 0; i < WARDEN_SOCKET_COUNT; i++) {
+        if (all[i] < 0)
+            continue;
+        message.present |= 1u << i;
+        present[count++] = all[i];
+    }
+    return fd_send(channel, &message, sizeof message, present, count);
+}
+
+struct error *warden_give_decoys(int channel, const int *decoys, size_t count) {
+    struct warden_message message = {.kind = WARDEN_DECOYS};
+    return fd_send(channel, &message, sizeof message, decoys, count);
+}
+
+struct error *warden_watch(int channel) {
+    struct warden_message message = {.kind = WARDEN_WATCH};
+    TRY(fd_send(channel, &message, sizeof message, NULL, 0));
+    return error_context(error_receive(channel), "warden");
+}
+
+struct error *warden_give_listener(int channel, int listener, const char *exec_id) {
+    struct warden_message message = {.kind = WARDEN_LISTENER};
+    snprintf(message.exec_id, sizeof message.exec_id, "%s", exec_id ? exec_id : "");
+    TRY(error_context(fd_send(channel, &message, sizeof message, &listener, 1), "seccomp listener"));
+    return error_context(error_receive(channel), "warden");
+}
+
+struct error *warden_give_change(int channel, const char *exec_id, const struct warden_change *change) {
+    struct warden_message message = {.kind = WARDEN_CHANGE};
+    snprintf(message.exec_id, sizeof message.exec_id, "%s", exec_id ? exec_id : "");
+    snprintf(message.reason, sizeof message.reason, "%s", change->reason ? change->reason : "");
+    snprintf(message.subject, sizeof message.subject, "%s", change->subject ? change->subject : "");
+    snprintf(message.message, sizeof message.message, "%s", change->message ? change->message : "");
+    snprintf(message.rule, sizeof message.rule, "%s", change->rule ? change->rule : "");
+    snprintf(message.remedy, sizeof message.remedy, "%s", change->remedy ? change->remedy : "");
+    TRY(fd_send(channel, &message, sizeof message, NULL, 0));
+    return error_context(error_receive(channel), "warden");
+}
+
+struct error *warden_started(int channel) {
+    struct warden_message message = {.kind = WARDEN_STARTED};
+    TRY(fd_send(channel, &message, sizeof message, NULL, 0));
+    return error_context(error_receive(channel), "warden");
+}
+
+/* A socket address holds 108 bytes, a state directory's path may be longer. */
+static void address_in(int directory, struct sockaddr_un *address) {
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    snprintf(address->sun_path, sizeof address->sun_path, "/proc/self/fd/%d/" WARDEN_SOCKET_NAME, directory);
+}
+
+struct error *warden_connect(int state_directory, int *channel) {
+    struct sockaddr_un address;
+    address_in(state_directory, &address);
+    fd_owned int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (connection < 0)
+        return error_system(errno, "make", "a socket");
+    /* A warden that hangs is as bad as none. */
+    struct timeval patience = {.tv_sec = 5};
+    if (setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0)
+        return error_system(errno, "set", "a time limit for the warden's answer");
+    if (connect(connection, (struct sockaddr *)&address, sizeof address) < 0)
+        return error_new(ERROR_UNAVAILABLE, "warden.lost: the warden of this container does not answer (%s)",
+                         strerrorname_np(errno));
+    *channel = fd_take(&connection);
+    return NULL;
+}
+
+struct error *warden_listen(int state_directory, int *listening) {
+    struct sockaddr_un address;
+    address_in(state_directory, &address);
+    fd_owned int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (listener < 0)
+        return error_system(errno, "make", "a socket");
+    if (bind(listener, (struct sockaddr *)&address, sizeof address) < 0 || listen(listener, 64) < 0)
+        return error_system(errno, "listen", "at " WARDEN_SOCKET_NAME);
+    *listening = fd_take(&listener);
+    return NULL;
+}

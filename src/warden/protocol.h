@@ -1,0 +1,28 @@
+/* Messages between the warden and init, start, exec: one fixed structure over SOCK_SEQPACKET, answered by
+ * error_send. */
+#pragma once
+
+#include <stdint.h>
+
+enum warden_message_kind {
+    WARDEN_SOCKETS = 1,
+    WARDEN_DECOYS,
+    WARDEN_WATCH,
+    WARDEN_LISTENER,
+    WARDEN_CHANGE,
+    WARDEN_STARTED
+};
+
+#define WARDEN_SOCKET_COUNT 5
+#define WARDEN_SOCKET_NAME "warden.sock"
+
+struct warden_message {
+    uint32_t kind;
+    uint32_t present; /* WARDEN_SOCKETS: bit N is set where the Nth socket exists */
+    char exec_id[128];
+    char reason[64];
+    char subject[256];
+    char message[1024];
+    char rule[256];
+    char remedy[256];
+};

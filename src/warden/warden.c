@@ -1,0 +1,426 @@
+#include "warden/warden.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/memory.h"
+#include "sys/calls.h"
+#include "warden/launch.h"
+#include "warden/observers.h"
+#include "warden/protocol.h"
+
+/* After init's end: what the kernel still holds for us is read, then we go, since an engine's monitor waits. */
+#define GUARDIAN_PATIENCE_MS 150
+#define LISTENERS_MAX 512
+#define CLIENTS_MAX 64
+#define BIND_RETRY_MS 250
+#define EVENTS_PER_TURN 64
+
+struct attended {
+    int listener;
+    char exec_id[128]; /* "" for the container's own */
+};
+
+struct warden {
+    struct warden_plan *plan;
+    struct warden_context context;
+    int init;     /* pidfd */
+    int guardian; /* pidfd */
+    int channel;
+    int listening;
+    int clients[CLIENTS_MAX];
+    size_t clients_count;
+    struct attended listeners[LISTENERS_MAX];
+    size_t listeners_count;
+};
+
+/* A record that cannot be written is counted by the log and said in the next one; there is nobody else to tell. */
+static void record_or_count(struct record_log *log, const struct record_event *event) {
+    error_ignore(record_write(log, event));
+}
+
+static void record_change(struct warden *warden, const struct warden_change *change, const char *exec_id) {
+    struct record_event event = {
+        .class_id = RECORD_FINDING,
+        .activity_id = 1,
+        .action = RECORD_DENIED,
+        .reason = change->reason,
+        .message = change->message,
+        .rule = change->rule,
+        .rule_origin = warden->plan->policy_origin,
+        .remedy = change->remedy,
+        .subject = change->subject,
+        .exec_id = exec_id && exec_id[0] ? exec_id : NULL,
+    };
+    if (change->reason != NULL && (text_starts_with(change->reason, "mechanism.") ||
+                                   text_starts_with(change->reason, "namespace.added")))
+        event.action = RECORD_OBSERVED;
+    record_or_count(warden->context.log, &event);
+}
+
+/* OCSF 6002: 3 Start, 4 Stop; created is 99. */
+static void record_lifecycle(struct warden *warden, int activity_id, const char *activity_name, const char *reason,
+                             const char *message, const int *exit_code) {
+    struct record_process init = {0};
+    record_process_read((pid_t)warden->plan->init_pid, &init);
+    struct record_event event = {
+        .class_id = RECORD_LIFECYCLE,
+        .activity_id = activity_id,
+        .activity_name = activity_name,
+        .action = RECORD_OBSERVED,
+        .reason = reason,
+        .message = message,
+        .process = &init,
+        .has_exit_code = exit_code != NULL,
+        .exit_code = exit_code ? *exit_code : 0,
+    };
+    record_or_count(warden->context.log, &event);
+    record_process_clear(&init);
+}
+
+static void record_lost(struct record_log *log, const char *who) {
+    memory_owned char *message =
+        text_formatted("The %s of this container was lost; the container was stopped, because nothing would have "
+                       "recorded what it did.",
+                       who);
+    struct record_event event = {.class_id = RECORD_FINDING,
+                                 .activity_id = 1,
+                                 .action = RECORD_DENIED,
+                                 .reason = "warden.lost",
+                                 .message = message,
+                                 .subject = who,
+                                 .rule = "promise: denial records"};
+    record_or_count(log, &event);
+    error_ignore(record_log_flush(log, true)); /* counted by the log */
+}
+
+static void begin_watching(struct warden *warden) {
+    memory_owned char *message = text_formatted("Policy %s is in force.", warden->plan->subject.policy_name);
+    struct record_event policy = {.class_id = RECORD_POLICY,
+                                  .activity_id = 1,
+                                  .action = RECORD_OBSERVED,
+                                  .reason = "policy.applied",
+                                  .message = message,
+                                  .rule_origin = warden->plan->policy_origin};
+    record_or_count(warden->context.log, &policy);
+    record_lifecycle(warden, 99, "Create", "container.created", "The container was created.", NULL);
+    for (size_t i = 0; i < warden->plan->changes_count; i++)
+        record_change(warden, &warden->plan->changes[i], NULL);
+}
+
+static void take_sockets(struct warden *warden, const struct warden_message *message, int *fds, size_t count) {
+    struct wall_sockets *wall = &warden->context.wall;
+    int *const places[WARDEN_SOCKET_COUNT] = {&wall->packet_log, &wall->socket_diagnosis, &wall->reset_ipv4,
+                                              &wall->reset_ipv6, &wall->rules};
+    size_t next = 0;
+    for (size_t i = 0; i < WARDEN_SOCKET_COUNT && next < count; i++) {
+        if (!(message->present & (1u << i)))
+            continue;
+        fd_close(*places[i]);
+        *places[i] = fd_take(&fds[next++]);
+    }
+    packets_bind(&warden->context);
+}
+
+static struct error *take_listener(struct warden *warden, const struct warden_message *message, int *fds,
+                                   size_t count) {
+    if (count != 1)
+        return error_new(ERROR_INVALID, "a listener message without a listener");
+    if (warden->listeners_count == LISTENERS_MAX)
+        return error_new(ERROR_UNAVAILABLE, "more than %d processes of exec run at once in this container", LISTENERS_MAX);
+    struct attended *attended = &warden->listeners[warden->listeners_count++];
+    attended->listener = fd_take(&fds[0]);
+    memcpy(attended->exec_id, message->exec_id, sizeof attended->exec_id);
+    return NULL;
+}
+
+/* One message of a connection; false when it is to be closed. */
+static bool message_handle(struct warden *warden, int connection) {
+    struct warden_message message;
+    int fds[16];
+    size_t count = 0;
+    struct error *error = fd_receive(connection, &message, sizeof message, fds, 16, &count);
+    if (error != NULL) {
+        error_ignore(error); /* the other end is gone or talks nonsense */
+        return false;
+    }
+    message.exec_id[sizeof message.exec_id - 1] = '\0';
+    bool answer = true;
+    switch (message.kind) {
+    case WARDEN_SOCKETS:
+        take_sockets(warden, &message, fds, count);
+        answer = false;
+        break;
+    case WARDEN_DECOYS:
+        error = files_watch_decoys(fds, count, &warden->context.decoy_group);
+        if (error != NULL) {
+            /* A decoy without a tripwire still holds nothing of worth: a degraded second layer, said in a record. */
+            struct warden_change change = {.reason = "mechanism.degraded",
+                                           .subject = "fanotify",
+                                           .message = error->message,
+                                           .rule = "decoys"};
+            record_change(warden, &change, NULL);
+            error_free(error);
+            error = NULL;
+        }
+        answer = false;
+        break;
+    case WARDEN_WATCH:
+        begin_watching(warden);
+        break;
+    case WARDEN_LISTENER:
+        error = take_listener(warden, &message, fds, count);
+        break;
+    case WARDEN_CHANGE: {
+        struct warden_change change = {.reason = message.reason,
+                                       .subject = message.subject,
+                                       .message = message.message,
+                                       .rule = message.rule,
+                                       .remedy = message.remedy};
+        record_change(warden, &change, message.exec_id);
+        break;
+    }
+    case WARDEN_STARTED:
+        record_lifecycle(warden, 3, NULL, "container.started", "The container was started.", NULL);
+        break;
+    default:
+        error = error_new(ERROR_INVALID, "unknown message %u", message.kind);
+    }
+    for (size_t i = 0; i < count; i++)
+        fd_close(fds[i]);
+    if (answer)
+        error_send(connection, error);
+    error_free(error);
+    return true;
+}
+
+static void client_accept(struct warden *warden) {
+    int connection = accept4(warden->listening, NULL, NULL, SOCK_CLOEXEC);
+    if (connection < 0)
+        return;
+    struct ucred peer = {0};
+    socklen_t length = sizeof peer;
+    bool ours = getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+                (peer.uid == geteuid() || peer.uid == 0);
+    if (!ours || warden->clients_count == CLIENTS_MAX)
+        fd_close(connection);
+    else
+        warden->clients[warden->clients_count++] = connection;
+}
+
+static void listener_handle(struct warden *warden, size_t index) {
+    struct attended *attended = &warden->listeners[index];
+    if (notify_handle(&warden->context, attended->listener, attended->exec_id[0] ? attended->exec_id : NULL))
+        return;
+    fd_close(attended->listener);
+    *attended = warden->listeners[--warden->listeners_count];
+}
+
+static bool is_readable(int fd) {
+    struct pollfd event = {.fd = fd, .events = POLLIN};
+    return fd >= 0 && poll(&event, 1, 0) > 0 && (event.revents & POLLIN);
+}
+
+/* Init has ended: what happened before is still to be read. */
+static void finish(struct warden *warden) {
+    for (int turn = 0; turn < EVENTS_PER_TURN && is_readable(warden->context.wall.packet_log); turn++)
+        packets_handle(&warden->context);
+    for (int turn = 0; turn < EVENTS_PER_TURN && is_readable(warden->context.decoy_group); turn++)
+        files_handle(&warden->context);
+    packets_close(&warden->context);
+    int status;
+    if (sys_pidfd_exit_status(warden->init, &status) == 0) {
+        int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        memory_owned char *message = text_formatted("The container ended with exit code %d.", code);
+        record_lifecycle(warden, 4, NULL, "container.ended", message, &code);
+    } else {
+        record_lifecycle(warden, 4, NULL, "container.ended", "The container ended.", NULL);
+    }
+    error_ignore(record_log_flush(warden->context.log, true)); /* counted by the log */
+    record_log_close(warden->context.log);
+}
+
+static int loop_timeout(const struct warden *warden) {
+    int timeout = record_log_timeout(warden->context.log);
+    if (warden->context.wall.packet_log >= 0 && (timeout < 0 || timeout > BIND_RETRY_MS))
+        timeout = BIND_RETRY_MS;
+    return timeout;
+}
+
+static _Noreturn void loop(struct warden *warden) {
+    enum { INIT, GUARDIAN, CHANNEL, LISTENING, PACKETS, DECOYS, FIXED };
+    for (;;) {
+        struct pollfd events[FIXED + CLIENTS_MAX + LISTENERS_MAX] = {
+            [INIT] = {.fd = warden->init, .events = POLLIN},
+            [GUARDIAN] = {.fd = warden->guardian, .events = POLLIN},
+            [CHANNEL] = {.fd = warden->channel, .events = POLLIN},
+            [LISTENING] = {.fd = warden->listening, .events = POLLIN},
+            [PACKETS] = {.fd = warden->context.wall.packet_log, .events = POLLIN},
+            [DECOYS] = {.fd = warden->context.decoy_group, .events = POLLIN},
+        };
+        size_t clients = warden->clients_count, listeners = warden->listeners_count;
+        for (size_t i = 0; i < clients; i++)
+            events[FIXED + i] = (struct pollfd){.fd = warden->clients[i], .events = POLLIN};
+        for (size_t i = 0; i < listeners; i++)
+            events[FIXED + clients + i] = (struct pollfd){.fd = warden->listeners[i].listener, .events = POLLIN};
+        if (poll(events, FIXED + clients + listeners, loop_timeout(warden)) < 0 && errno != EINTR)
+            _exit(1); /* the guardian stops the container */
+        if (events[GUARDIAN].revents != 0) {
+            record_lost(warden->context.log, "guardian");
+            (void)!sys_pidfd_send_signal(warden->init, SIGKILL);
+            _exit(0);
+        }
+        if (events[PACKETS].revents != 0)
+            packets_handle(&warden->context);
+        if (events[DECOYS].revents != 0)
+            files_handle(&warden->context);
+        /* From the last to the first: handling one may put the last in its place. */
+        for (size_t i = listeners; i-- > 0;)
+            if (events[FIXED + clients + i].revents != 0)
+                listener_handle(warden, i);
+        for (size_t i = clients; i-- > 0;) {
+            if (events[FIXED + i].revents == 0 || message_handle(warden, warden->clients[i]))
+                continue;
+            fd_close(warden->clients[i]);
+            warden->clients[i] = warden->clients[--warden->clients_count];
+        }
+        if (events[LISTENING].revents != 0)
+            client_accept(warden);
+        if (events[CHANNEL].revents != 0 && !message_handle(warden, warden->channel)) {
+            fd_close(warden->channel);
+            warden->channel = -1; /* init has become the container's program */
+        }
+        packets_bind(&warden->context);
+        error_ignore(record_log_flush(warden->context.log, false)); /* counted by the log */
+        if (events[INIT].revents != 0) {
+            finish(warden);
+            _exit(0);
+        }
+    }
+}
+
+/* Nothing that the kernel would let us do and that we do not need: reading processes of other owners, resolving their
+ * paths, ending init, and the packet log's rebinding. */
+static void privileges_drop(void) {
+    const uint64_t keep = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH | UINT64_C(1) << CAP_KILL |
+                          UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_ADMIN;
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {0};
+    if (syscall(SYS_capget, &header, data) < 0)
+        return;
+    for (int half = 0; half < 2; half++) {
+        data[half].permitted &= (uint32_t)(keep >> (32 * half));
+        data[half].effective &= (uint32_t)(keep >> (32 * half));
+        data[half].inheritable = 0;
+    }
+    (void)!syscall(SYS_capset, &header, data);
+}
+
+static ino_t pid_namespace_of(pid_t pid) {
+    char path[64];
+    struct stat status;
+    snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)pid);
+    return stat(path, &status) < 0 ? 0 : status.st_ino;
+}
+
+static _Noreturn void warden_run(struct warden_plan *plan, struct record_log *log, int guardian) {
+    prctl(PR_SET_NAME, "pinfold-warden");
+    struct warden *warden = memory_zeroed(sizeof *warden);
+    *warden = (struct warden){
+        .plan = plan,
+        .init = WARDEN_FD_INIT,
+        .guardian = guardian,
+        .channel = WARDEN_FD_CHANNEL,
+        .listening = WARDEN_FD_LISTENING,
+        .context = {.log = log,
+                    .policy_origin = plan->policy_origin,
+                    .denied = plan->denied,
+                    .observed = plan->observed,
+                    .wall = WALL_SOCKETS_NONE,
+                    .init_pid = (pid_t)plan->init_pid,
+                    .pid_namespace = pid_namespace_of((pid_t)plan->init_pid),
+                    .decoy_group = -1,
+                    .decoy_paths = plan->decoys},
+    };
+    loop(warden);
+}
+
+static _Noreturn void guardian_run(struct record_log *log, pid_t warden, int warden_pidfd) {
+    prctl(PR_SET_NAME, "pinfold-guard");
+    struct pollfd events[2] = {{.fd = warden_pidfd, .events = POLLIN}, {.fd = WARDEN_FD_INIT, .events = POLLIN}};
+    while (poll(events, 2, -1) < 0 && errno == EINTR)
+        ;
+    if (events[1].revents != 0) {
+        /* Init ended first, as it should: the warden writes its last record. */
+        poll(events, 1, GUARDIAN_PATIENCE_MS);
+        kill(warden, SIGKILL);
+        waitpid(warden, NULL, 0);
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(warden, &status, 0);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+        /* First the container, then the record. */
+        (void)!sys_pidfd_send_signal(WARDEN_FD_INIT, SIGKILL);
+        record_lost(log, "warden");
+    }
+    _exit(0);
+}
+
+static struct error *prepare(struct warden_plan **plan, struct record_log **log) {
+    text_owned struct text bytes = {0};
+    TRY(file_read(AT_FDCWD, "/proc/self/fd/3", SCHEMA_BYTES_MAX, &bytes));
+    void *read = NULL;
+    TRY(schema_read(&warden_plan_schema, "the warden's plan", text_string(&bytes), bytes.length, &read));
+    *plan = read;
+    /* One counter for both processes, so that a sequence never repeats. */
+    uint64_t *sequence = mmap(NULL, sizeof *sequence, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (sequence == MAP_FAILED)
+        return error_system(errno, "mmap", "the shared sequence");
+    return record_log_open(&(*plan)->subject, sequence, log);
+}
+
+int warden_main(void) {
+    for (int fd = WARDEN_FD_FIRST; fd < WARDEN_FD_END; fd++)
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+            return 1;
+    struct warden_plan *plan = NULL;
+    struct record_log *log = NULL;
+    struct error *error = prepare(&plan, &log);
+    if (error != NULL) {
+        error_send(WARDEN_FD_CHANNEL, error); /* init waits for our answer, and create for init's */
+        return 1;
+    }
+    privileges_drop();
+    int guardian = sys_pidfd_open(getpid(), 0);
+    int warden_pidfd = -1;
+    pid_t warden = sys_clone3(0, &warden_pidfd, -1);
+    if (warden == 0)
+        warden_run(plan, log, guardian);
+    if (warden < 0 || guardian < 0) {
+        error_send(WARDEN_FD_CHANNEL, error_system(errno, "fork", "the warden"));
+        return 1;
+    }
+    /* What only the warden needs; a listener that somebody else still held would make denied calls hang. */
+    fd_close(guardian);
+    fd_close(WARDEN_FD_PLAN);
+    fd_close(WARDEN_FD_CHANNEL);
+    fd_close(WARDEN_FD_LISTENING);
+    guardian_run(log, warden, warden_pidfd);
+}
