@@ -227,11 +227,10 @@ static bool is_foreign_device(const struct candidate *candidate) {
                                       minor(status->st_rdev));
 }
 
-static fallible judge_source(struct candidate *candidate, enum verdict *verdict) {
+/* What a line of credentials.mounts lets through with everything below it. */
+static fallible judge_credential(struct candidate *candidate, enum verdict *verdict) {
     const struct mount_fact *fact = candidate->fact;
     const bool inherit = candidate->policy->inherit_user_credentials;
-    if (is_system_mount(candidate) || is_granted(candidate, true))
-        return NULL;
     if (!inherit && is_automatic(candidate)) {
         *verdict = remove_credential(candidate, "a credential that the engine brings by itself");
         return NULL;
@@ -254,11 +253,18 @@ static fallible judge_source(struct candidate *candidate, enum verdict *verdict)
                      strstr(fact->real_path, "/volumes/kubernetes.io~secret/") != NULL))
         return refuse(candidate, "mount.credential.refused", CREDENTIALS_RULE,
                       "would give the container a secret");
-    TRY(judge_place(candidate, verdict));
-    if (*verdict == MOUNT_KEEP && fact->search_incomplete)
+    if (fact->search_incomplete)
         return refuse(candidate, "mount.socket.refused", MOUNTS_RULE,
                       "holds more files than can be searched for control sockets");
     return NULL;
+}
+
+static fallible judge_source(struct candidate *candidate, enum verdict *verdict) {
+    if (is_system_mount(candidate))
+        return NULL;
+    if (!is_granted(candidate, true))
+        TRY(judge_credential(candidate, verdict));
+    return *verdict == MOUNT_KEEP ? judge_place(candidate, verdict) : NULL;
 }
 
 static fallible judge_mount(struct candidate *candidate, enum verdict *verdict) {
