@@ -218,7 +218,8 @@ static void test_truncated(void **state) {
             assert_int_equal(seen.malformed, length == 0 ? 0 : 1);
         }
         /* Cut by the message: what is left must be whole, or is skipped. */
-        size_t padding = whole[i].bytes == udp ? 3 : 0; /* after the last attribute */
+        size_t padding =
+            (size_t)(-whole[i].bytes[0x50] & 3); /* after the last attribute, the payload at 0x50 */
         for (size_t length = 16; length < whole[i].length - padding; length++) {
             memory_owned uint8_t *copy = memory_copy(whole[i].bytes, length);
             uint32_t claimed = (uint32_t)length;

@@ -1,0 +1,498 @@
+/* egress/: the wall in network namespaces of its own, rootless: each test is a child in a new user and
+ * network namespace. Raised, completed, joined, refused, changed behind our back, and what connect() and
+ * sendto() see. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <arpa/inet.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+
+#include "base/fd.h"
+#include "egress/egress.h"
+#include "egress/rules.h"
+
+/* In the child cmocka's assertions would unwind into the parent's frames: a check that fails ends it. */
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__, __LINE__, #condition, errno);                \
+            _exit(1);                                                                                        \
+        }                                                                                                    \
+    } while (0)
+#define CHECK_OK(expression)                                                                                 \
+    do {                                                                                                     \
+        struct error *error_here = (expression);                                                             \
+        if (error_here != NULL) {                                                                            \
+            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #expression, error_here->message);        \
+            _exit(1);                                                                                        \
+        }                                                                                                    \
+    } while (0)
+/* Fails with an error whose message begins and goes on so. */
+#define CHECK_ERROR(expression, error_kind, words)                                                           \
+    do {                                                                                                     \
+        struct error *error_here = (expression);                                                             \
+        CHECK(error_here != NULL);                                                                           \
+        if (error_here->kind != (error_kind) || strstr(error_here->message, words) == NULL) {                \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, error_here->message);                         \
+            _exit(1);                                                                                        \
+        }                                                                                                    \
+        error_free(error_here);                                                                              \
+    } while (0)
+
+#define NO_NAMESPACE 77
+
+static void write_file(const char *path, const char *text) {
+    fd_owned int fd = open(path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, text, strlen(text)) < 0)
+        _exit(NO_NAMESPACE);
+}
+
+static void run_apart(void (*body)(void)) {
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char map[40];
+        uid_t uid = geteuid();
+        gid_t gid = getegid();
+        alarm(30);
+        if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+            _exit(NO_NAMESPACE);
+        write_file("/proc/self/setgroups", "deny");
+        snprintf(map, sizeof map, "0 %u 1", uid);
+        write_file("/proc/self/uid_map", map);
+        snprintf(map, sizeof map, "0 %u 1", gid);
+        write_file("/proc/self/gid_map", map);
+        body();
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_NAMESPACE) {
+        print_message("skipped: no user and network namespace can be made here\n");
+        skip();
+    }
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+static void raise_and_complete(void) {
+    bool joined = true;
+    CHECK_OK(wall_raise("0123456789abcdef", &joined));
+    CHECK(!joined);
+    CHECK_OK(wall_complete());
+}
+
+/* A pair of interfaces, both in this namespace; `up` with addresses 10.9.0.1 and 2001:db8:9::1 on the first.
+ */
+static void make_interfaces(void) {
+    int socket = -1;
+    CHECK_OK(netlink_open(NETLINK_ROUTE, &socket));
+    netlink_batch_owned struct netlink_batch batch = {0};
+    struct ifinfomsg link = {.ifi_family = AF_UNSPEC};
+    netlink_message_begin(&batch, RTM_NEWLINK, NLM_F_CREATE | NLM_F_ACK, &link, sizeof link, "pair");
+    netlink_put_string(&batch, IFLA_IFNAME, "pair0");
+    size_t info = netlink_nest_begin(&batch, IFLA_LINKINFO);
+    netlink_put(&batch, IFLA_INFO_KIND, "veth", 4);
+    netlink_nest_end(&batch, info);
+    netlink_message_end(&batch);
+    CHECK_OK(netlink_transact(socket, &batch, 1, "make"));
+    netlink_batch_free(&batch);
+    link = (struct ifinfomsg){
+        .ifi_index = (int)if_nametoindex("pair0"), .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
+    netlink_message_begin(&batch, RTM_NEWLINK, NLM_F_ACK, &link, sizeof link, "up");
+    netlink_message_end(&batch);
+    struct ifaddrmsg address = {
+        .ifa_family = AF_INET, .ifa_prefixlen = 24, .ifa_index = (unsigned)link.ifi_index};
+    uint8_t own[4] = {10, 9, 0, 1};
+    netlink_message_begin(&batch, RTM_NEWADDR, NLM_F_CREATE | NLM_F_ACK, &address, sizeof address, "address");
+    netlink_put(&batch, IFA_LOCAL, own, sizeof own);
+    netlink_message_end(&batch);
+    CHECK_OK(netlink_transact(socket, &batch, 2, "set up"));
+    close(socket);
+}
+
+static double milliseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1e6;
+}
+
+/* The errno of connect() or sendto(), 0 for success. */
+static int attempt(int type, const char *address, uint16_t port) {
+    struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+    struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+    bool six = strchr(address, ':') != NULL;
+    CHECK(inet_pton(six ? AF_INET6 : AF_INET, address,
+                    six ? (void *)&ipv6.sin6_addr : (void *)&ipv4.sin_addr) == 1);
+    const struct sockaddr *to = six ? (struct sockaddr *)&ipv6 : (struct sockaddr *)&ipv4;
+    socklen_t length = six ? sizeof ipv6 : sizeof ipv4;
+    int fd = socket(six ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0);
+    int result = type == SOCK_STREAM ? connect(fd, to, length) : (int)sendto(fd, "x", 1, 0, to, length);
+    int number = result < 0 ? errno : 0;
+    close(fd);
+    return number;
+}
+
+static void body_life(void) {
+    bool joined = true;
+    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "is not there");
+    CHECK_ERROR(wall_complete(), ERROR_UNAVAILABLE, "is not there");
+    CHECK_OK(wall_remove());
+    CHECK_OK(wall_raise("one", &joined));
+    CHECK(!joined);
+    CHECK_OK(wall_verify());
+    CHECK_OK(wall_complete());
+    CHECK_OK(wall_verify());
+    CHECK_OK(wall_complete());
+    CHECK_OK(wall_raise("one", &joined));
+    CHECK(joined);
+    CHECK_OK(wall_verify());
+    CHECK_ERROR(wall_raise("two", &joined), ERROR_REFUSED, "net.namespace.shared: ");
+    CHECK(!joined);
+    CHECK_OK(wall_verify());
+    CHECK_OK(wall_remove());
+    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "is not there");
+    CHECK_OK(wall_raise("two", &joined));
+    CHECK(!joined);
+    CHECK_ERROR(wall_raise("", &joined), ERROR_INVALID, "digest");
+}
+
+static void test_life(void **state) {
+    (void)state;
+    run_apart(body_life);
+}
+
+/* -- changes behind our back: each is made in a wall that is whole, and must be seen -- */
+
+static void commit(struct netlink_batch *batch) {
+    int socket = -1;
+    CHECK_OK(netlink_open(NETLINK_NETFILTER, &socket));
+    nft_batch_end(batch);
+    CHECK_OK(nft_commit(socket, batch, "change"));
+    close(socket);
+    netlink_batch_free(batch);
+}
+
+static void body_changed(void) {
+    raise_and_complete();
+    struct netlink_batch batch = {0};
+
+    struct nft_rule rule = {.chain = "forward", .name = "hole"};
+    nft_verdict(&rule.expressions, NF_ACCEPT, NULL);
+    nft_batch_begin(&batch);
+    nft_rule_add(&batch, NFPROTO_INET, WALL_TABLE, &rule);
+    commit(&batch);
+    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "not as it was written");
+    CHECK_OK(wall_complete()); /* puts it right */
+    CHECK_OK(wall_verify());
+
+    nft_batch_begin(&batch);
+    nft_chain_flush(&batch, NFPROTO_INET, WALL_TABLE, "refuse");
+    commit(&batch);
+    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "missing is rule counted");
+    CHECK_OK(wall_complete());
+    CHECK_OK(wall_verify());
+
+    /* The same names in the same places, but one verdict: only the content tells. */
+    struct wall_plan plan = {0};
+    wall_plan_make(&plan, WALL_ALONE, 1, NULL);
+    struct nft_rule *last = &plan.rules[plan.rule_count - 1];
+    netlink_batch_free(&last->expressions);
+    nft_verdict(&last->expressions, NF_ACCEPT, NULL);
+    nft_batch_begin(&batch);
+    wall_plan_put_again(&plan, &batch, false);
+    commit(&batch);
+    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "the content differs of rule refused, any other");
+    CHECK_OK(wall_complete());
+    CHECK_OK(wall_verify());
+
+    struct nft_chain chain = plan.chains[0];
+    chain.policy = NF_ACCEPT;
+    nft_batch_begin(&batch);
+    nft_chain_add(&batch, NFPROTO_INET, WALL_TABLE, &chain);
+    commit(&batch);
+    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "the hook or policy differs of chain output");
+    CHECK_ERROR(wall_complete(), ERROR_UNAVAILABLE, "the hook or policy differs of chain output");
+    chain.policy = NF_DROP;
+    nft_batch_begin(&batch);
+    nft_chain_add(&batch, NFPROTO_INET, WALL_TABLE, &chain);
+    commit(&batch);
+    CHECK_OK(wall_verify());
+
+    /* A chain before ours that accepts decides nothing, but it is no part of the wall's own table. */
+    chain = (struct nft_chain){.name = "more"};
+    nft_batch_begin(&batch);
+    nft_chain_add(&batch, NFPROTO_INET, WALL_TABLE, &chain);
+    commit(&batch);
+    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "a further chain more");
+    wall_plan_free(&plan);
+}
+
+static void test_changed(void **state) {
+    (void)state;
+    run_apart(body_changed);
+}
+
+static void body_foreign(void) {
+    bool joined;
+    struct netlink_batch batch = {0};
+    nft_batch_begin(&batch);
+    nft_table_add(&batch, NFPROTO_INET, WALL_TABLE, NULL, 0, 0);
+    commit(&batch);
+    CHECK_ERROR(wall_raise("one", &joined), ERROR_REFUSED, "net.namespace.shared: ");
+    CHECK_ERROR(wall_complete(), ERROR_UNAVAILABLE, "is not there");
+}
+
+static void test_foreign_table(void **state) {
+    (void)state;
+    run_apart(body_foreign);
+}
+
+/* A refused batch leaves nothing and names the object. */
+static void body_refused(void) {
+    struct netlink_batch batch = {0};
+    struct wall_plan plan = {0};
+    wall_plan_make(&plan, WALL_ALONE, 1, NULL);
+    netlink_batch_free(&plan.rules[3].expressions);
+    nft_lookup(&plan.rules[3].expressions, "no such set", REGISTER_A);
+    nft_batch_begin(&batch);
+    wall_plan_put_new(&plan, &batch, "", 0);
+    nft_batch_end(&batch);
+    int socket = -1;
+    CHECK_OK(netlink_open(NETLINK_NETFILTER, &socket));
+    CHECK_ERROR(nft_commit(socket, &batch, "raise"), ERROR_SYSTEM, plan.rules[3].name);
+    bool found = true;
+    uint32_t flags;
+    uint8_t data[16];
+    size_t length;
+    CHECK_OK(nft_table_read(socket, NFPROTO_INET, WALL_TABLE, &found, &flags, data, sizeof data, &length));
+    CHECK(!found);
+    close(socket);
+    netlink_batch_free(&batch);
+    wall_plan_free(&plan);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    run_apart(body_refused);
+}
+
+/* -- what a workload sees -- */
+
+/* Nobody answers held SYNs: the second one is reset by the kernel. */
+static void body_unanswered(void) {
+    raise_and_complete();
+    double before = milliseconds();
+    CHECK(attempt(SOCK_STREAM, "1.2.3.4", 443) == ECONNREFUSED);
+    double took = milliseconds() - before;
+    CHECK(took > 500 && took < 5000);
+    CHECK(attempt(SOCK_STREAM, "127.0.0.1", 9) == ECONNREFUSED);
+    before = milliseconds();
+    CHECK(attempt(SOCK_DGRAM, "1.2.3.4", 53) == EPERM);
+    CHECK(attempt(SOCK_DGRAM, "169.254.169.254", 80) == EPERM);
+    CHECK(attempt(SOCK_DGRAM, "127.0.0.11", 53) == EPERM);
+    CHECK(attempt(SOCK_DGRAM, "127.0.0.1", 53) == 0);
+    CHECK(milliseconds() - before < 500);
+    uint64_t denied = 0, logged = 0;
+    CHECK_OK(wall_counters_read(-1, &denied, &logged));
+    CHECK(denied == 4 && logged == 4); /* attempts, not packets: the retransmission is not counted */
+}
+
+static void test_unanswered(void **state) {
+    (void)state;
+    run_apart(body_unanswered);
+}
+
+struct answer_state {
+    struct wall_sockets sockets;
+    unsigned held, other, attributed;
+    uint32_t next_sequence;
+    bool gap;
+};
+
+static void answer(const struct denied_packet *packet, void *data) {
+    struct answer_state *state = data;
+    state->gap |= packet->log_sequence != state->next_sequence;
+    state->next_sequence = packet->log_sequence + 1;
+    if (!packet->held) {
+        state->other++;
+        return;
+    }
+    state->held++;
+    if (socket_inode_find(state->sockets.socket_diagnosis, packet) != 0)
+        state->attributed++;
+    CHECK_OK(packet_reset(&state->sockets, packet));
+}
+
+/* Answers until the child has ended; the child's exit code. */
+static int answer_until(pid_t child, struct answer_state *state) {
+    int status = 0;
+    for (;;) {
+        struct pollfd event = {.fd = state->sockets.packet_log, .events = POLLIN};
+        poll(&event, 1, 20);
+        uint8_t bytes[8192];
+        ssize_t length;
+        unsigned malformed = 0;
+        while ((length = recv(state->sockets.packet_log, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+            packet_log_parse(bytes, (size_t)length, answer, state, &malformed);
+        CHECK(malformed == 0);
+        if (waitpid(child, &status, WNOHANG) == child)
+            return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    }
+}
+
+static void body_answered(void) {
+    raise_and_complete();
+    struct answer_state state = {.sockets = WALL_SOCKETS_NONE};
+    CHECK_OK(wall_open_sockets(&state.sockets));
+    bool bound = false;
+    CHECK_OK(packet_log_bind(state.sockets.packet_log, &bound));
+    CHECK(bound);
+    /* Another holder of the same namespace waits. */
+    struct wall_sockets second;
+    CHECK_OK(wall_open_sockets(&second));
+    CHECK_OK(packet_log_bind(second.packet_log, &bound));
+    CHECK(!bound);
+
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        double before = milliseconds();
+        for (int i = 0; i < 100; i++)
+            CHECK(attempt(SOCK_STREAM, "1.2.3.4", 443) == ECONNREFUSED);
+        CHECK(attempt(SOCK_STREAM, "169.254.169.254", 80) == ECONNREFUSED);
+        CHECK(attempt(SOCK_STREAM, "::ffff:10.0.0.1", 80) == ECONNREFUSED);
+        int expected = access("/proc/net/if_inet6", F_OK) == 0 ? ECONNREFUSED : EAFNOSUPPORT;
+        int number = attempt(SOCK_STREAM, "2001:db8::1", 443);
+        CHECK(number == expected || number == EADDRNOTAVAIL);
+        CHECK(attempt(SOCK_DGRAM, "1.2.3.4", 123) == EPERM);
+        CHECK(milliseconds() - before <
+              1000); /* ten times a busy machine's; unanswered, the first alone takes longer */
+        _exit(0);
+    }
+    CHECK(answer_until(child, &state) == 0);
+    CHECK(state.held >= 102 && state.attributed == state.held);
+    CHECK(state.other == 1);
+    CHECK(!state.gap);
+
+    wall_close_sockets(&state.sockets);
+    CHECK_OK(packet_log_bind(second.packet_log, &bound));
+    CHECK(bound);
+    wall_close_sockets(&second);
+}
+
+static void test_answered(void **state) {
+    (void)state;
+    run_apart(body_answered);
+}
+
+/* Above the rate nobody waits, and counters make up for what was not shown. */
+static void body_flood(void) {
+    raise_and_complete();
+    struct answer_state state = {.sockets = WALL_SOCKETS_NONE};
+    CHECK_OK(wall_open_sockets(&state.sockets));
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        for (int i = 0; i < 5000; i++)
+            CHECK(attempt(SOCK_STREAM, "1.2.3.4", 443) == ECONNREFUSED);
+        _exit(0);
+    }
+    CHECK(answer_until(child, &state) == 0);
+    uint64_t denied = 0, logged = 0;
+    CHECK_OK(wall_counters_read(state.sockets.rules, &denied, &logged));
+    CHECK(denied == 5000);
+    CHECK(logged >= 400 && logged < 5000 && state.held == logged && state.attributed == logged);
+    wall_close_sockets(&state.sockets);
+}
+
+static void test_flood(void **state) {
+    (void)state;
+    run_apart(body_flood);
+}
+
+/* -- with interfaces -- */
+
+static int listener(const char *address, uint16_t port) {
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_port = htons(port)};
+    inet_pton(AF_INET, address, &own.sin_addr);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&own, sizeof own) == 0 && listen(fd, 8) == 0);
+    return fd;
+}
+
+static void body_interfaces(void) {
+    raise_and_complete();
+    make_interfaces();
+    CHECK_OK(wall_verify()); /* what came later is denied, and the wall is as it was */
+    CHECK_OK(wall_complete());
+    CHECK_OK(wall_verify());
+    CHECK_OK(wall_complete());
+    CHECK_OK(wall_verify());
+    int fd = listener("0.0.0.0", 8080);
+    CHECK(attempt(SOCK_STREAM, "10.9.0.1", 8080) == 0); /* the container's own address */
+    CHECK(attempt(SOCK_STREAM, "127.0.0.1", 8080) == 0);
+    close(fd);
+    CHECK(attempt(SOCK_STREAM, "10.9.0.1", 8080) == ECONNREFUSED);
+    CHECK(attempt(SOCK_STREAM, "10.9.0.2", 80) == ECONNREFUSED); /* through the interface */
+    CHECK(attempt(SOCK_STREAM, "1.2.3.4", 80) == ECONNREFUSED);  /* no route but ours */
+    CHECK(attempt(SOCK_DGRAM, "10.9.0.2", 80) == EPERM);
+    CHECK(attempt(SOCK_DGRAM, "1.2.3.4", 80) == EPERM);
+
+    /* A packet socket passes the output chain by; the second table must stop it where the kernel has it. */
+    int socket_fd = -1;
+    bool found = false;
+    uint32_t flags;
+    uint8_t data[256];
+    size_t length;
+    CHECK_OK(netlink_open(NETLINK_NETFILTER, &socket_fd));
+    CHECK_OK(
+        nft_table_read(socket_fd, NFPROTO_NETDEV, WALL_TABLE, &found, &flags, data, sizeof data, &length));
+    if (found) {
+        struct netlink_batch batch = {0};
+        nft_batch_begin(&batch);
+        nft_table_delete(&batch, NFPROTO_NETDEV, WALL_TABLE);
+        commit(&batch);
+        CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "not as it was written");
+        CHECK_OK(wall_complete());
+        CHECK_OK(wall_verify());
+    }
+    CHECK_OK(wall_remove());
+    CHECK_OK(
+        nft_table_read(socket_fd, NFPROTO_NETDEV, WALL_TABLE, &found, &flags, data, sizeof data, &length));
+    CHECK(!found);
+    close(socket_fd);
+}
+
+static void test_interfaces(void **state) {
+    (void)state;
+    run_apart(body_interfaces);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_life),          cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_foreign_table), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_unanswered),    cmocka_unit_test(test_answered),
+        cmocka_unit_test(test_flood),         cmocka_unit_test(test_interfaces),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
