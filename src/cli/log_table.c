@@ -171,13 +171,17 @@ static void show_time(int64_t time_ms, const char *format, struct text *out) {
 }
 
 static const char *what_of(const struct log_record *record) {
-    if (record->class_id == 6002)
-        return record->activity_id == 3   ? "started"
-               : record->activity_id == 4 ? "ended"
-               : record->activity         ? record->activity
-                                          : "lifecycle";
     if (record->class_id == 5019)
         return "policy";
+    if (record->class_id == 6002) {
+        if (record->activity_id == 3)
+            return "started";
+        if (log_record_is_end(record))
+            return "ended";
+        if (record->activity == NULL)
+            return "lifecycle";
+        return strcmp(record->activity, "Create") == 0 ? "created" : record->activity;
+    }
     return record->action_id == 2 ? "denied" : record->action_id == 1 ? "allowed" : "observed";
 }
 

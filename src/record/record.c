@@ -188,8 +188,14 @@ struct error *record_write(struct record_log *log, const struct record_event *ev
     int64_t time_ms = event->time_ms != 0 ? event->time_ms : record_wall_ms();
     struct account *account = account_of(log, event->action == RECORD_DENIED);
     suppress(account, event->suppressed, now);
-    if (!is_coalesced(event))
-        return write_single(log, account, event, time_ms, now);
+    if (!is_coalesced(event)) {
+        /* The record of the container's end is the last one: whoever follows the log stops there. */
+        struct error *owed = event->class_id == RECORD_LIFECYCLE && event->activity_id == 4
+                                 ? record_log_flush(log, true)
+                                 : NULL;
+        keep_first(&owed, write_single(log, account, event, time_ms, now));
+        return owed;
+    }
 
     uint64_t hash = coalesce_hash(&log->table, event);
     struct coalesce_entry *entry = coalesce_find(&log->table, hash);

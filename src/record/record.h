@@ -83,7 +83,12 @@ struct record_log;
  * counter that all writers of this container share; it may lie in memory shared with another process. It is NULL for a
  * counter of its own, which continues after the highest sequence of this run id in the file. Borrows subject. */
 fallible record_log_open(const struct record_subject *subject, uint64_t *sequence, struct record_log **out);
-/* Coalesces and writes. A failed write is kept as a suppressed count and returned. */
+/* Coalesces and writes. A failed write is kept as a suppressed count and returned. Repeats of the same (class, activity,
+ * action, reason, object, exec, executable) are written at 1, 2, 4, 8, ... and when record_log_flush finds them due;
+ * `count` is what a record covers since the last one of its key, from start_time to end_time, so that the sum of `count`
+ * (1 where absent) and `unmapped.suppressed` over the run is the number of attempts. At most 200 records a second (a
+ * burst of 400) for denials, and as many for the rest. The record of the end (RECORD_LIFECYCLE, 4) is preceded by all
+ * that is owed. */
 fallible record_write(struct record_log *log, const struct record_event *event);
 /* Milliseconds until record_log_flush has something to do, -1 for nothing. */
 int record_log_timeout(const struct record_log *log);

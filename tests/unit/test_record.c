@@ -214,7 +214,8 @@ static void hostile_strings_stay_valid_and_bounded(void **state) {
             struct record_process process;
             fill_with(strings[s], &subject, &process, &event);
             event.action = RECORD_DENIED;
-            event.suppressed = UINT64_MAX / 2;
+            /* The end writes a suppressed count before itself. */
+            event.suppressed = event.class_id == RECORD_LIFECYCLE ? 0 : UINT64_MAX / 2;
             struct record_log *log = NULL;
             ASSERT_OK(record_log_open(&subject, NULL, &log));
             ASSERT_OK(record_write(log, &event));

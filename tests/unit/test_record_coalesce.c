@@ -190,6 +190,24 @@ static void lifecycle_and_traces_are_not_coalesced(void **state) {
     record_log_close(log);
 }
 
+static void the_end_comes_last(void **state) {
+    (void)state;
+    struct record_log *log = open_log();
+    struct record_event event = denial("/a");
+    for (int i = 0; i < 3; i++)
+        ASSERT_OK(record_write(log, &event)); /* the third is owed */
+    struct record_event end = {.class_id = RECORD_LIFECYCLE, .activity_id = 4, .action = RECORD_OBSERVED};
+    ASSERT_OK(record_write(log, &end));
+    ASSERT_OK(record_log_flush(log, true));
+    record_log_close(log);
+    memory_owned struct sums *sums = read_sums();
+    assert_int_equal(sums->lines, 4);
+    assert_int_equal(sums->denied_count, 3);
+    char command[256];
+    snprintf(command, sizeof command, "tail -n 1 %s | grep -q '\"class_uid\":6002'", path);
+    assert_int_equal(system(command), 0);
+}
+
 /* DESIGN.md section 10: 50,000 denials in a burst, count exact. */
 static void a_burst_of_one_key_is_exact(void **state) {
     (void)state;
@@ -283,6 +301,7 @@ int main(void) {
         WITH_FILE(the_timer_writes_what_is_owed),
         WITH_FILE(what_differs_is_not_merged),
         WITH_FILE(lifecycle_and_traces_are_not_coalesced),
+        WITH_FILE(the_end_comes_last),
         WITH_FILE(a_burst_of_one_key_is_exact),
         WITH_FILE(a_burst_of_ever_new_objects_is_exact_and_bounded),
         WITH_FILE(other_events_do_not_crowd_out_denials),
