@@ -71,7 +71,7 @@ script_is() { # TEXT
 
 teardown_container() {
     [ -n "${WORK-}" ] || return 0
-    local id status=0
+    local id status=0 POLICY='' LIMIT=30
     for id in $(ls "$STATE" 2>/dev/null); do
         pf delete --force "$id" >/dev/null 2>&1 || :
     done

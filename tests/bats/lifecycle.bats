@@ -88,13 +88,14 @@ teardown() { teardown_container; }
 }
 
 @test "run: 128 and the signal when the command was killed" {
-    script_is 'kill -9 $$'
-    run pf_run
-    # process 1 of a pid namespace ignores signals of its own namespace that it has no handler for
-    configure '.process.args = ["sh", "-c", "sh -c \"kill -9 \\$\\$\"; exit $?"]'
-    ID=$ID-b
-    run pf_run
-    ended 137
+    command_is sleep 1000
+    timeout 20 "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" </dev/null 3>&- &
+    runner=$!
+    wait_for pf state "$ID"
+    wait_status running
+    pf kill "$ID" KILL
+    code=0; wait $runner || code=$?
+    is "$code" 137
 }
 
 @test "run leaves no state behind" {

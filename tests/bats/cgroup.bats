@@ -1,0 +1,173 @@
+#!/usr/bin/env bats
+# config-linux.md "Control groups", on the layout that this machine has: v1 controllers, v2, or both.
+load helpers
+
+setup() { setup_container; }
+teardown() { teardown_container; }
+
+# The container's cgroup directory of a v1 controller, or of v2.
+directory_of() { # CONTROLLER
+    local pid path
+    pid=$(state_of .pid)
+    path=$(awk -F: -v want="$1" '{ n = split($2, c, ","); for (i = 1; i <= n; i++) if (c[i] == want) print $3 }' "/proc/$pid/cgroup")
+    if [ -n "$path" ]; then
+        echo "$(awk -v want="$1" '$3 == "cgroup" && "," $4 "," ~ "," want "," { print $2; exit }' /proc/mounts)$path"
+    elif grep -qw "$1" "$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)/cgroup.controllers" 2>/dev/null; then
+        echo "$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)$(sed -n 's/^0:://p' "/proc/$pid/cgroup")"
+    fi
+}
+needs() { # CONTROLLER: skips where the machine lacks it
+    grep -qE "(^|,)$1\b" <(cut -d: -f2 /proc/self/cgroup) ||
+        grep -qw "$1" "$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)/cgroup.controllers" 2>/dev/null ||
+        skip "this machine has no $1 controller"
+}
+value_of() { # CONTROLLER V1-FILE V2-FILE
+    local directory
+    directory=$(directory_of "$1")
+    if [ -e "$directory/$2" ]; then cat "$directory/$2"; else cat "$directory/$3"; fi
+}
+
+@test "pids.limit" {
+    needs pids
+    configure '.linux.resources.pids = {limit: 50}'
+    start_sleeper
+    is "$(value_of pids pids.max pids.max)" 50
+}
+
+@test "pids.limit is in force" {
+    needs pids
+    configure '.linux.resources.pids = {limit: 5}'
+    script_is 'for i in 1 2 3 4 5 6 7 8 9; do sleep 1 & done 2>&1; wait'
+    run pf_run
+    contains "$output" "fork"
+}
+
+@test "memory.limit, and an allocation beyond it ends with 137" {
+    needs memory
+    configure '.linux.resources.memory = {limit: 33554432}'
+    start_sleeper
+    is "$(value_of memory memory.limit_in_bytes memory.max)" 33554432
+    pf delete --force "$ID"
+    command_is tail /dev/zero
+    run pf_run
+    ended 137
+}
+
+@test "cpu quota and shares" {
+    needs cpu
+    configure '.linux.resources.cpu = {quota: 50000, period: 100000, shares: 512}'
+    start_sleeper
+    directory=$(directory_of cpu)
+    if [ -e "$directory/cpu.cfs_quota_us" ]; then
+        is "$(cat "$directory/cpu.cfs_quota_us") $(cat "$directory/cpu.shares")" "50000 512"
+    else
+        is "$(cat "$directory/cpu.max")" "50000 100000"
+    fi
+}
+
+@test "cpuset" {
+    needs cpuset
+    configure '.linux.resources.cpu = {cpus: "0", mems: "0"}'
+    command_is grep Cpus_allowed_list /proc/self/status
+    is "$(pf_run | cut -f2)" 0
+}
+
+@test "devices: what is not allowed cannot be opened" {
+    needs devices
+    configure '.linux.resources.devices = [{allow: false, access: "rwm"}, {allow: true, type: "c", major: 1, minor: 3, access: "rwm"}]
+      | .linux.devices = [{path: "/dev/kmsg2", type: "c", major: 1, minor: 11, fileMode: 438}]'
+    script_is 'echo x > /dev/null && echo null; head -c 1 /dev/kmsg2'
+    run pf_run
+    contains "$output" null
+    contains "$output" "Operation not permitted"
+}
+
+@test "cgroupsPath: absolute, below the mount points" {
+    configure --arg path "/pinfold-tests/$ID" '.linux.cgroupsPath = $path'
+    start_sleeper
+    contains "$(cat "/proc/$(state_of .pid)/cgroup")" "/pinfold-tests/$ID"
+    pf delete --force "$ID"
+    find /sys/fs/cgroup -maxdepth 2 -name pinfold-tests -type d -exec rmdir {} \; 2>/dev/null || :
+}
+
+@test "cgroupsPath: never a root: '/', '.', '..' and escapes are refused, empty means unset" {
+    for path in / . .. ../.. /.. "/a/../.." "//" "/./"; do
+        configure --arg path "$path" '.linux.cgroupsPath = $path'
+        run pf create --bundle "$BUNDLE" "$ID"
+        ended 1 cgroupsPath
+        run pf state "$ID"
+        ended 1 "does not exist"
+    done
+    configure '.linux.cgroupsPath = ""'
+    start_sleeper
+    contains "$(cat "/proc/$(state_of .pid)/cgroup")" "$ID"
+}
+
+@test "the container is in its cgroups before create ends" {
+    configure '.linux.resources.pids = {limit: 50}'
+    pf_create
+    contains "$(cat "/proc/$(state_of .pid)/cgroup")" "$ID"
+}
+
+@test "delete removes the cgroups, with sub-groups that the container left" {
+    needs pids
+    start_sleeper
+    directory=$(directory_of pids)
+    mkdir "$directory/below"
+    pf delete --force "$ID"
+    [ ! -d "$directory" ]
+}
+
+@test "delete does not remove a cgroup that was there before" {
+    needs pids
+    mount=$(awk '$3 == "cgroup" && "," $4 "," ~ ",pids," { print $2; exit }' /proc/mounts)
+    [ -n "$mount" ] || skip "no v1 pids hierarchy"
+    own=$(awk -F: '$2 == "pids" { print $3 }' /proc/self/cgroup)
+    mkdir "$mount$own/$ID-mine"
+    configure --arg path "${own%/}/$ID-mine" '.linux.cgroupsPath = $path'
+    start_sleeper
+    pf delete --force "$ID"
+    code=0
+    [ -d "$mount$own/$ID-mine" ] || code=1
+    rmdir "$mount$own/$ID-mine" || :
+    is "$code" 0
+}
+
+@test "hugepageLimits: a page size with a path in it is refused" {
+    configure '.linux.resources.hugepageLimits = [{pageSize: "../../../tmp/x", limit: 1}]'
+    run pf_run
+    ended 1 pageSize
+}
+
+@test "unified: a name with a path in it is refused" {
+    configure '.linux.resources.unified = {"../../x": "1"}'
+    run pf_run
+    ended 1 unified
+}
+
+@test "a limit whose controller is absent is an error that names it" {
+    grep -q rdma <(cut -d: -f2 /proc/self/cgroup) && skip "this machine has the rdma controller"
+    configure '.linux.resources.unified = {"rdma.max": "x hca_handle=1"}'
+    run pf_run
+    ended 1 rdma
+}
+
+@test "--cgroup-manager=disabled: no cgroup is made" {
+    configure '.linux.resources = {}'
+    command_is cat /proc/self/cgroup
+    run pf --cgroup-manager=disabled run --bundle "$BUNDLE" "$ID"
+    ended 0
+    is "$output" "$(cat /proc/self/cgroup)"
+}
+
+@test "update: limits through a file, through standard input and by flags" {
+    needs pids
+    start_sleeper
+    echo '{"pids": {"limit": 61}}' >"$WORK/resources.json"
+    pf update --resources "$WORK/resources.json" "$ID"
+    is "$(value_of pids pids.max pids.max)" 61
+    echo '{"pids": {"limit": 62}}' | pf update --resources - "$ID"
+    is "$(value_of pids pids.max pids.max)" 62
+    echo '{"pids": {"limit": 63}}' | pf update -r - "$ID"
+    is "$(value_of pids pids.max pids.max)" 63
+}

@@ -1,0 +1,123 @@
+#!/usr/bin/env bats
+# Terminals: script(1) stands for a person's, a small receiver for an engine's console socket.
+load helpers
+
+setup() {
+    setup_container
+    configure '.process.terminal = true'
+}
+teardown() { teardown_container; }
+
+# The runtime under a terminal; the terminal's carriage returns are taken out.
+in_terminal() { # WORD...
+    local words
+    printf -v words ' %q' timeout 20 "$PINFOLD" --root "$STATE" --policy unconfined "$@"
+    script -qec "$words" /dev/null 3>&- | tr -d '\r'
+    return "${PIPESTATUS[0]}"
+}
+
+@test "run with a terminal: the command has one of its own, as its controlling terminal" {
+    script_is 'tty; test -t 0 && test -t 1 && test -t 2 && echo three; ls -l /dev/console | cut -c1; echo > /dev/tty && echo controlling'
+    run in_terminal run --bundle "$BUNDLE" "$ID"
+    contains "$output" /dev/pts/0
+    contains "$output" three
+    contains "$output" controlling
+}
+
+@test "run with a terminal passes the exit code on" {
+    script_is 'exit 9'
+    run in_terminal run --bundle "$BUNDLE" "$ID"
+    ended 9
+}
+
+@test "run with a terminal: all output arrives" {
+    script_is 'seq 20000; echo last'
+    run in_terminal run --bundle "$BUNDLE" "$ID"
+    ended 0
+    is "$(wc -l <<<"$output")" 20001
+    is "$(tail -n 1 <<<"$output")" last
+}
+
+@test "exec with a terminal" {
+    configure '.process.terminal = false'
+    start_sleeper
+    run in_terminal exec --tty "$ID" sh -c 'tty; exit 4'
+    ended 4 /dev/pts/
+}
+
+@test "create with a terminal and no console socket is an error, and so is a socket without a terminal" {
+    run pf create --bundle "$BUNDLE" "$ID"
+    ended 1 console
+    configure '.process.terminal = false'
+    run pf create --console-socket "$WORK/socket" --bundle "$BUNDLE" "$ID"
+    ended 1 console
+}
+
+# Receives one descriptor as conmon does: one byte or more, exactly one descriptor, then reads what comes from it.
+receiver() { # SOCKET OUTPUT
+    timeout 30 python3 -c '
+import array, os, socket, sys
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+directory, name = os.path.split(sys.argv[1])
+os.chdir(directory)
+listener.bind(name)
+listener.listen(1)
+connection, _ = listener.accept()
+data, ancillary, flags, _ = connection.recvmsg(4096, socket.CMSG_SPACE(4 * 8))
+descriptors = array.array("i", ancillary[0][2])
+out = open(sys.argv[2], "w")
+print("bytes", len(data) >= 1, "descriptors", len(descriptors), "terminal", os.isatty(descriptors[0]), file=out, flush=True)
+try:
+    while True:
+        chunk = os.read(descriptors[0], 4096)
+        if not chunk:
+            break
+        out.write(chunk.decode()); out.flush()
+except OSError:
+    pass
+' "$1" "$2" >/dev/null 2>&1 </dev/null 3>&-
+}
+
+@test "create with a console socket: the terminal's master end is sent" {
+    receiver "$WORK/socket" "$WORK/received" &
+    wait_for test -S "$WORK/socket"
+    script_is 'tty; echo said'
+    pf_create --console-socket "$WORK/socket"
+    pf start "$ID"
+    wait_status stopped
+    wait_for grep -q said "$WORK/received"
+    is "$(head -n 1 "$WORK/received")" "bytes True descriptors 1 terminal True"
+    contains "$(tr -d '\r' <"$WORK/received")" /dev/pts/0
+}
+
+@test "a console socket whose path is longer than an address holds" {
+    long=$WORK/$(printf '%0120d' 1)
+    mkdir "$long"
+    receiver "$long/socket" "$WORK/received" &
+    wait_for test -S "$long/socket"
+    script_is 'echo said'
+    pf_create --console-socket "$long/socket"
+    pf start "$ID"
+    wait_for grep -q said "$WORK/received"
+}
+
+@test "exec --detach with a console socket, a process file and a pid file (as conmon calls it)" {
+    configure '.process.terminal = false'
+    start_sleeper
+    receiver "$WORK/socket" "$WORK/received" &
+    wait_for test -S "$WORK/socket"
+    jq '.process | .terminal = true | .args = ["sh", "-c", "tty; echo said"]' "$BUNDLE/config.json" >"$WORK/process.json"
+    pf exec --pid-file "$WORK/pid" --process "$WORK/process.json" --detach --console-socket "$WORK/socket" "$ID"
+    matches "$(cat "$WORK/pid")" '^[0-9]+$'
+    wait_for grep -q said "$WORK/received"
+}
+
+@test "consoleSize is the size of the terminal" {
+    configure '.process.consoleSize = {height: 33, width: 111}'
+    script_is 'stty size'
+    receiver "$WORK/socket" "$WORK/received" &
+    wait_for test -S "$WORK/socket"
+    pf_create --console-socket "$WORK/socket"
+    pf start "$ID"
+    wait_for grep -q "33 111" "$WORK/received"
+}
