@@ -14,10 +14,6 @@
 #include "base/fd.h"
 #include "base/memory.h"
 
-#ifndef SOL_NETLINK
-#define SOL_NETLINK 270
-#endif
-
 /* Larger than any answer: the kernel fills dumps into buffers of at most 32 KiB. */
 #define ANSWER_SIZE (64 * 1024)
 

@@ -127,9 +127,21 @@ static struct error *variant_put(int socket, enum wall_variant variant, uint32_t
     return wall_plan_compare(&plan, socket);
 }
 
-struct error *wall_complete(void) {
+static struct error *complete_once(int socket, uint32_t mark) {
     link_list_owned struct link_list links = {0};
     TRY(links_read(&links));
+    if (links.count == 0)
+        return variant_put(socket, WALL_ALONE, mark, NULL);
+    struct error *error = variant_put(socket, WALL_EGRESS, mark, &links);
+    if (error == NULL || error->number == ENOENT)
+        return error;
+    /* Without CONFIG_NETFILTER_EGRESS (Linux 5.16) the output chain stands alone: packet sockets need
+     * CAP_NET_RAW, which no workload behind a wall has. */
+    error_free(error);
+    return variant_put(socket, WALL_INTERFACES, mark, &links);
+}
+
+struct error *wall_complete(void) {
     fd_owned int socket = -1;
     TRY(netlink_open(NETLINK_NETFILTER, &socket));
     bool found = false;
@@ -139,17 +151,13 @@ struct error *wall_complete(void) {
         return error_new(ERROR_UNAVAILABLE,
                          "the egress wall is not there: the network namespace has no table inet " WALL_TABLE
                          " of ours");
-    if (links.count == 0) {
-        TRY(variant_put(socket, WALL_ALONE, identity.mark, NULL));
-    } else {
-        /* Without CONFIG_NETFILTER_EGRESS (Linux 5.16) the output chain stands alone: packet sockets need
-         * CAP_NET_RAW, which no workload behind a wall has. */
-        struct error *error = variant_put(socket, WALL_EGRESS, identity.mark, &links);
-        if (error != NULL) {
-            error_free(error);
-            TRY(variant_put(socket, WALL_INTERFACES, identity.mark, &links));
-        }
+    /* ENOENT: an interface went between the list and the hook. */
+    struct error *error = complete_once(socket, identity.mark);
+    for (int attempt = 0; attempt < 3 && error != NULL && error->number == ENOENT; attempt++) {
+        error_free(error);
+        error = complete_once(socket, identity.mark);
     }
+    TRY(error);
     return routes_local_add();
 }
 
