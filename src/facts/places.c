@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,85 +12,116 @@
 #include "facts/tables.h"
 #include "policy/match.h"
 
-/* Every path is looked at once: the places share most of the directories above them. */
-struct looked {
+/* Every path is looked at once, from "/" down: the places share most of the directories above them, and what
+ * lies below a missing directory costs no call. */
+struct node {
     char *path;
+    char *real; /* NULL: the path itself */
+    uint32_t hash;
+    int parent; /* index, -1 for "/" */
+    bool exists;
+    mode_t mode;
     dev_t device;
     ino_t inode;
-    bool exists;
-    bool socket;
-    bool directory;
 };
 
 struct place {
     char *path;       /* as in the table, the home filled in */
-    char *real;       /* symlinks resolved as far as it exists */
     const char *name; /* of a credential: its pattern */
     enum place_kind kind;
-    struct looked at; /* the place itself; path unused */
+    int node;      /* of the path */
+    int real_node; /* of the real path: what lies above it */
 };
 
 struct places {
     struct place *items;
     size_t count;
-    struct looked *looked;
-    size_t looked_count;
+    struct node *nodes;
+    size_t nodes_count;
 };
 
-static struct looked *look(struct places *places, const char *path) {
-    for (size_t i = 0; i < places->looked_count; i++)
-        if (strcmp(places->looked[i].path, path) == 0)
-            return &places->looked[i];
-    places->looked = memory_resize(places->looked, places->looked_count + 1, sizeof *places->looked);
-    struct looked *looked = &places->looked[places->looked_count++];
-    *looked = (struct looked){.path = memory_copy_string(path)};
-    struct stat status;
-    if (stat(path, &status) == 0) {
-        looked->exists = true;
-        looked->device = status.st_dev;
-        looked->inode = status.st_ino;
-        looked->socket = S_ISSOCK(status.st_mode);
-        looked->directory = S_ISDIR(status.st_mode);
-    }
-    return looked;
+static uint32_t hash_of(const char *path) { /* FNV-1a */
+    uint32_t hash = 2166136261u;
+    for (; *path != '\0'; path++)
+        hash = (hash ^ (unsigned char)*path) * 16777619u;
+    return hash;
 }
 
-/* The parent of a clean path, in place: "/a/b" to "/a" to "/" to false. */
-static bool to_parent(char *path) {
-    char *slash = strrchr(path, '/');
-    if (path[1] == '\0')
-        return false;
-    slash[slash == path ? 1 : 0] = '\0';
-    return true;
+static const char *real_of(const struct node *node) {
+    return node->real != NULL ? node->real : node->path;
 }
 
-/* The real path, with what does not exist left as it is written: a directory that is made later must already
- * be protected (a container that can write ~/.config makes ~/.config/pinfold). */
-static char *resolve(struct places *places, const char *path) {
-    memory_owned char *existing = memory_copy_string(path);
-    while (!look(places, existing)->exists)
-        if (!to_parent(existing))
-            return memory_copy_string(path);
+/* Where a symlink leads; NULL when that cannot be told. */
+static char *follow(const char *path) {
+    fd_owned int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return NULL;
+    char link[64];
     char real[PATH_MAX];
-    if (realpath(existing, real) == NULL)
-        return memory_copy_string(path);
-    const char *rest = match_path_rest(path, existing);
-    if (rest[0] == '\0')
-        return memory_copy_string(real);
-    return text_formatted("%s/%s", strcmp(real, "/") == 0 ? "" : real, rest);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, real, sizeof real - 1);
+    if (length <= 0 || real[0] != '/')
+        return NULL;
+    real[length] = '\0';
+    return memory_copy_string(real);
+}
+
+static void look_at(struct node *node) {
+    struct stat status;
+    node->exists = lstat(node->path, &status) == 0;
+    if (!node->exists)
+        return;
+    if (S_ISLNK(status.st_mode)) {
+        node->exists = stat(node->path, &status) == 0;
+        free(node->real);
+        node->real = follow(node->path);
+    }
+    node->device = status.st_dev;
+    node->inode = status.st_ino;
+    node->mode = status.st_mode;
+}
+
+/* The index of a clean path's node. Where the parent does not exist the name is kept as it is written: a
+ * directory that is made later must already be protected (a container that can write ~/.config makes
+ * ~/.config/pinfold). */
+static int look(struct places *places, const char *path) {
+    uint32_t hash = hash_of(path);
+    for (size_t i = 0; i < places->nodes_count; i++)
+        if (places->nodes[i].hash == hash && strcmp(places->nodes[i].path, path) == 0)
+            return (int)i;
+    struct node node = {.path = memory_copy_string(path), .hash = hash, .parent = -1};
+    const char *slash = strrchr(path, '/');
+    if (path[1] != '\0') {
+        memory_owned char *above =
+            slash == path ? memory_copy_string("/") : text_formatted("%.*s", (int)(slash - path), path);
+        node.parent = look(places, above);
+        const struct node *parent = &places->nodes[node.parent];
+        if (parent->real != NULL)
+            node.real =
+                text_formatted("%s/%s", strcmp(parent->real, "/") == 0 ? "" : parent->real, slash + 1);
+        node.exists = parent->exists;
+    } else {
+        node.exists = true;
+    }
+    if (node.exists)
+        look_at(&node);
+    places->nodes = memory_resize(places->nodes, places->nodes_count + 1, sizeof *places->nodes);
+    places->nodes[places->nodes_count] = node;
+    return (int)places->nodes_count++;
 }
 
 /* Takes over `path`. A socket or credential that is not there needs no place: it cannot be mounted. */
 static void add(struct places *places, char *path, enum place_kind kind, const char *name) {
-    struct looked at = *look(places, path);
-    if (!at.exists && kind >= PLACE_SOCKET) {
+    int node = look(places, path);
+    if (!places->nodes[node].exists && kind >= PLACE_SOCKET) {
         free(path);
         return;
     }
+    struct place place = {.path = path, .kind = kind, .name = name, .node = node};
+    memory_owned char *real = memory_copy_string(real_of(&places->nodes[node]));
+    place.real_node = look(places, real);
     places->items = memory_resize(places->items, places->count + 1, sizeof *places->items);
-    struct place *place = &places->items[places->count++];
-    *place = (struct place){.path = path, .kind = kind, .name = name, .at = at};
-    place->real = resolve(places, path);
+    places->items[places->count++] = place;
 }
 
 static char *fill(const char *pattern, const char *home, uid_t uid) {
@@ -148,56 +180,63 @@ struct places *places_look(const char *home, uid_t uid, const struct string_list
 void places_free(struct places *places) {
     if (places == NULL)
         return;
-    for (size_t i = 0; i < places->count; i++) {
+    for (size_t i = 0; i < places->count; i++)
         free(places->items[i].path);
-        free(places->items[i].real);
+    for (size_t i = 0; i < places->nodes_count; i++) {
+        free(places->nodes[i].path);
+        free(places->nodes[i].real);
     }
-    for (size_t i = 0; i < places->looked_count; i++)
-        free(places->looked[i].path);
     free(places->items);
-    free(places->looked);
+    free(places->nodes);
     free(places);
 }
 
-static bool same(const struct looked *looked, const struct stat *status) {
-    return looked->exists && looked->device == status->st_dev && looked->inode == status->st_ino;
+static const struct node *node_of(const struct places *places, const struct place *place) {
+    return &places->nodes[place->node];
+}
+
+/* The clean real path; names that were never there included. */
+static const char *real_path_of(const struct places *places, const struct place *place) {
+    return places->nodes[place->real_node].path;
+}
+
+static bool same(const struct node *node, const struct stat *status) {
+    return node->exists && node->device == status->st_dev && node->inode == status->st_ino;
 }
 
 /* Is the source a directory above the place? The rest of the place's path below it, or NULL. */
-static const char *rest_below(struct places *places, const struct place *place, const struct stat *status) {
+static const char *rest_below(const struct places *places, const struct place *place,
+                              const struct stat *status) {
     if (!S_ISDIR(status->st_mode))
         return NULL;
-    memory_owned char *above = memory_copy_string(place->real);
-    while (to_parent(above))
-        if (same(look(places, above), status))
-            return match_path_rest(place->real, above);
+    for (int i = places->nodes[place->real_node].parent; i >= 0; i = places->nodes[i].parent)
+        if (same(&places->nodes[i], status))
+            return match_path_rest(real_path_of(places, place), places->nodes[i].path);
     return NULL;
 }
 
 /* Does the source lie inside the place, by the inodes of the directories above the source? */
-static bool lies_inside(struct places *places, const struct place *place, const char *real_path) {
-    if (match_path_within(real_path, place->real))
+static bool lies_inside(const struct places *places, const struct place *place, int source) {
+    if (match_path_within(places->nodes[source].path, real_path_of(places, place)))
         return true;
-    if (!place->at.exists)
-        return false;
-    memory_owned char *above = memory_copy_string(real_path);
-    while (to_parent(above)) {
-        const struct looked *looked = look(places, above);
-        if (looked->exists && looked->device == place->at.device && looked->inode == place->at.inode)
+    const struct node *node = node_of(places, place);
+    for (int i = places->nodes[source].parent; node->exists && i >= 0; i = places->nodes[i].parent)
+        if (places->nodes[i].exists && places->nodes[i].device == node->device &&
+            places->nodes[i].inode == node->inode)
             return true;
-    }
     return false;
 }
 
-static bool in_relation(struct places *places, const struct place *place, const struct mount_fact *fact,
-                        enum place_relation relation) {
+static bool in_relation(const struct places *places, const struct place *place, const struct mount_fact *fact,
+                        int source, enum place_relation relation) {
     switch (relation) {
     case PLACE_EQUALS:
-        return same(&place->at, &fact->status) || strcmp(place->real, fact->real_path) == 0;
+        return same(node_of(places, place), &fact->status) ||
+               strcmp(real_path_of(places, place), fact->real_path) == 0;
     case PLACE_INSIDE:
-        return place->kind != PLACE_HOST && lies_inside(places, place, fact->real_path);
+        return place->kind != PLACE_HOST && lies_inside(places, place, source);
     case PLACE_CONTAINS:
-        return match_path_within(place->real, fact->real_path) ||
+        return match_path_within(real_path_of(places, place), fact->real_path) ||
                rest_below(places, place, &fact->status) != NULL;
     case PLACE_NONE:
         break;
@@ -206,28 +245,24 @@ static bool in_relation(struct places *places, const struct place *place, const 
 }
 
 /* A directory right below /home is somebody's, also where passwd does not know him (LDAP). */
-static bool is_home(struct places *places, const struct mount_fact *fact) {
-    memory_owned char *above = memory_copy_string(fact->real_path);
-    struct stat home;
-    const struct looked *looked = look(places, "/home");
-    if (!S_ISDIR(fact->status.st_mode) || !to_parent(above) || !looked->exists)
-        return false;
-    home.st_dev = looked->device;
-    home.st_ino = looked->inode;
-    return same(look(places, above), &home);
+static bool is_home(struct places *places, const struct mount_fact *fact, int source) {
+    const struct node *home = &places->nodes[look(places, "/home")];
+    int parent = places->nodes[source].parent;
+    return S_ISDIR(fact->status.st_mode) && parent >= 0 && home->exists && places->nodes[parent].exists &&
+           places->nodes[parent].device == home->device && places->nodes[parent].inode == home->inode;
 }
 
 /* The plainest relation is the one to tell: that it is /etc, before that it holds /etc/pinfold. */
-static void judge_place(struct places *places, struct mount_fact *fact) {
+static void judge_place(struct places *places, struct mount_fact *fact, int source) {
     static const enum place_relation order[] = {PLACE_EQUALS, PLACE_INSIDE, PLACE_CONTAINS};
     for (size_t o = 0; o < sizeof order / sizeof order[0]; o++)
         for (size_t i = 0; i < places->count && places->items[i].kind < PLACE_SOCKET; i++)
-            if (in_relation(places, &places->items[i], fact, order[o])) {
+            if (in_relation(places, &places->items[i], fact, source, order[o])) {
                 fact->place_relation = order[o];
                 fact->host_place = memory_copy_string(places->items[i].path);
                 return;
             }
-    if (is_home(places, fact)) {
+    if (is_home(places, fact, source)) {
         fact->place_relation = PLACE_EQUALS;
         fact->host_place = memory_copy_string(fact->real_path);
     }
@@ -240,23 +275,24 @@ void places_append(struct string_list *list, const char *path, bool directory) {
 }
 
 void places_judge(struct places *places, struct mount_fact *fact) {
-    judge_place(places, fact);
+    int source = look(places, fact->real_path);
+    judge_place(places, fact, source);
     for (size_t i = 0; i < places->count; i++) {
         const struct place *place = &places->items[i];
         if (place->kind < PLACE_SOCKET)
             continue;
+        const struct node *node = node_of(places, place);
         const char *rest = rest_below(places, place, &fact->status);
         if (place->kind == PLACE_SOCKET) {
-            if (rest != NULL && place->at.socket)
+            if (rest != NULL && S_ISSOCK(node->mode))
                 places_append(&fact->control_sockets, rest, false);
             continue;
         }
-        if (fact->credential == NULL &&
-            (same(&place->at, &fact->status) || lies_inside(places, place, fact->real_path)) &&
+        if (fact->credential == NULL && (same(node, &fact->status) || lies_inside(places, place, source)) &&
             !credential_is_harmless(place->name, fact->real_path))
             fact->credential = place->name;
         else if (rest != NULL)
-            places_append(&fact->credentials, rest, place->at.directory);
+            places_append(&fact->credentials, rest, S_ISDIR(node->mode));
     }
 }
 
