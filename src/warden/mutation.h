@@ -1,0 +1,22 @@
+/* Judges a system call that would change a file by its name: would the kernel answer EROFS? Looks through
+ * /proc/PID with O_PATH descriptors only, so that it neither changes nor waits for anything. The judgement is
+ * for the record: what the mount denies it denies by itself, and whatever is in doubt is left to the kernel.
+ */
+#pragma once
+
+#include <limits.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct mutation {
+    int activity_id;      /* of OCSF 1001: 1 Create, 3 Update, 4 Delete, 5 Rename */
+    const char *doing;    /* "writing to", "creating", ...: a static string */
+    char path[PATH_MAX];  /* the file, as seen in the container */
+    char place[PATH_MAX]; /* what would have to be writable: the file, or the directory that holds the name */
+    bool on_root_mount; /* the root file system is read-only, not another mount: the policy can say otherwise
+                         */
+};
+
+/* True when `call` with these arguments, made by the thread `pid`, fails with EROFS for `*out`. */
+bool mutation_judge(const char *call, const struct seccomp_data *data, pid_t pid, struct mutation *out);

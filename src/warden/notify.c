@@ -1,0 +1,208 @@
+/* The seccomp listener: answers calls that the plan denies, and judges mutating file calls. */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "sys/syscalls.h"
+#include "warden/mutation.h"
+#include "warden/observers.h"
+
+#define X32_BIT 0x40000000
+
+/* --- which rule asked --- */
+
+static bool condition_holds(const struct oci_seccomp_argument *condition, const struct seccomp_data *data) {
+    if (condition->index >= sizeof data->args / sizeof *data->args || condition->op == NULL)
+        return false;
+    /* As the filter has it: an ABI of 32 bits has no upper half. */
+    bool narrow = (data->arch & __AUDIT_ARCH_64BIT) == 0 ||
+                  (data->arch == AUDIT_ARCH_X86_64 && data->nr >= 0 && (data->nr & X32_BIT) != 0);
+    uint64_t keep = narrow ? UINT32_MAX : UINT64_MAX;
+    uint64_t argument = data->args[condition->index] & keep, value = condition->value & keep;
+    if (strcmp(condition->op, "SCMP_CMP_MASKED_EQ") == 0)
+        return (argument & value) == (condition->value_two & value);
+    if (strcmp(condition->op, "SCMP_CMP_EQ") == 0)
+        return argument == value;
+    if (strcmp(condition->op, "SCMP_CMP_NE") == 0)
+        return argument != value;
+    if (strcmp(condition->op, "SCMP_CMP_GT") == 0)
+        return argument > value;
+    if (strcmp(condition->op, "SCMP_CMP_GE") == 0)
+        return argument >= value;
+    if (strcmp(condition->op, "SCMP_CMP_LT") == 0)
+        return argument < value;
+    return strcmp(condition->op, "SCMP_CMP_LE") == 0 && argument <= value;
+}
+
+/* The first notifying rule of the document for this call, or NULL. */
+static const struct oci_seccomp_rule *rule_find(const struct oci_seccomp *document, const char *call,
+                                                const struct seccomp_data *data) {
+    for (size_t i = 0; document != NULL && i < document->syscalls_count; i++) {
+        const struct oci_seccomp_rule *rule = &document->syscalls[i];
+        if (rule->action == NULL || strcmp(rule->action, "SCMP_ACT_NOTIFY") != 0 ||
+            !string_list_contains(&rule->names, call))
+            continue;
+        bool all = true;
+        for (size_t k = 0; all && k < rule->args_count; k++)
+            all = condition_holds(&rule->args[k], data);
+        if (all)
+            return rule;
+    }
+    return NULL;
+}
+
+/* --- answers --- */
+
+/* False for a call that is no longer there: killed, or interrupted where the kernel has no
+ * WAIT_KILLABLE_RECV. */
+static bool still_waits(int listener, uint64_t id) {
+    return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+/* `error` 0: the kernel decides. A call that is gone takes no answer, which is no error of ours. */
+static void answer(int listener, uint64_t id, int error) {
+    struct seccomp_notif_resp response = {.id = id, .error = -error};
+    if (error == 0)
+        response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    while (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) < 0 && errno == EINTR)
+        continue;
+}
+
+static void record(struct warden_context *context, const struct seccomp_notif *request, const char *exec_id,
+                   struct record_event *event) {
+    struct record_process process;
+    record_process_read((pid_t)request->pid, &process);
+    event->action = RECORD_DENIED;
+    event->rule_origin = context->policy_origin;
+    event->process = &process;
+    event->exec_id = exec_id;
+    /* What could not be written is counted in the next record; the denial does not depend on it. */
+    error_ignore(record_write(context->log, event));
+    record_process_clear(&process);
+}
+
+/* --- denied calls --- */
+
+static void describe_call(struct text *out, const char *call, const struct seccomp_data *data) {
+    if (strcmp(call, "socket") == 0 || strcmp(call, "socketpair") == 0)
+        text_format(out, "The system call %s for address family %u", call, (unsigned)data->args[0]);
+    else if (strcmp(call, "ioctl") == 0)
+        text_format(out, "The system call ioctl with request %#x", (unsigned)data->args[1]);
+    else if (strcmp(call, "clone") == 0 || strcmp(call, "unshare") == 0)
+        text_format(out, "The system call %s with new namespaces (flags %#x)", call, (unsigned)data->args[0]);
+    else
+        text_format(out, "The system call %s", call);
+    text_append(out, " was denied: a sandbox has no use for it.");
+}
+
+static void deny_call(struct warden_context *context, int listener, const struct seccomp_notif *request,
+                      const char *exec_id, const char *call, int error) {
+    /* What a policy can say about it. */
+    static const struct {
+        const char *call, *rule, *remedy;
+    } policy_lines[] = {
+        {"ptrace", "processes.ptrace: false", "processes: {ptrace: true}"},
+        {"process_vm_readv", "processes.ptrace: false", "processes: {ptrace: true}"},
+        {"process_vm_writev", "processes.ptrace: false", "processes: {ptrace: true}"},
+        {"pidfd_getfd", "processes.ptrace: false", "processes: {ptrace: true}"},
+        {"kcmp", "processes.ptrace: false", "processes: {ptrace: true}"},
+        {"clone", "processes.userns: false", "processes: {userns: true}"},
+        {"unshare", "processes.userns: false", "processes: {userns: true}"},
+    };
+    text_owned struct text message = {0};
+    describe_call(&message, call, &request->data);
+    struct record_event event = {
+        .class_id = RECORD_PROCESS,
+        .activity_id = 99,
+        .activity_name = call,
+        .reason = "syscall.not_allowed",
+        .message = text_string(&message),
+        .rule = "processes: default",
+    };
+    for (size_t i = 0; i < sizeof policy_lines / sizeof *policy_lines; i++)
+        if (strcmp(policy_lines[i].call, call) == 0) {
+            event.rule = policy_lines[i].rule;
+            event.remedy = policy_lines[i].remedy;
+        }
+    /* Before the answer: once the call has returned, its record is there. */
+    record(context, request, exec_id, &event);
+    answer(listener, request->id, error);
+}
+
+/* --- mutating file calls --- */
+
+static void deny_mutation(struct warden_context *context, int listener, const struct seccomp_notif *request,
+                          const char *exec_id, const struct mutation *mutation) {
+    text_owned struct text message = {0};
+    text_format(&message, "The attempt at %s %s was denied: it lies on a %s that is read-only.",
+                mutation->doing, mutation->path, mutation->on_root_mount ? "root file system" : "mount");
+    /* A JSON string is a YAML string too, whatever the workload put into the name. */
+    json_owned struct json_writer remedy = {0};
+    text_append(&remedy.text, "filesystem: {writable: [");
+    json_string(&remedy, mutation->place);
+    text_append(&remedy.text, "]}");
+    struct record_event event = {
+        .class_id = RECORD_FILE,
+        .activity_id = mutation->activity_id,
+        .reason = "fs.write.read_only",
+        .message = text_string(&message),
+        .file_path = mutation->path,
+    };
+    /* Another mount is read-only because the engine was asked for that, or the policy protects it: no line
+     * makes it writable by itself. */
+    if (mutation->on_root_mount) {
+        event.rule = "filesystem.default: deny";
+        event.remedy = text_string(&remedy.text);
+    }
+    record(context, request, exec_id, &event);
+    answer(listener, request->id, EROFS);
+}
+
+/* --- the entry --- */
+
+static void notification_handle(struct warden_context *context, int listener,
+                                const struct seccomp_notif *request, const char *exec_id) {
+    char call[64];
+    syscall_name(request->data.arch, request->data.nr, call, sizeof call);
+    const struct oci_seccomp_rule *rule = rule_find(context->denied, call, &request->data);
+    if (rule != NULL) {
+        int error = rule->errno_return.set ? (int)rule->errno_return.value : EPERM;
+        deny_call(context, listener, request, exec_id, call, error);
+        return;
+    }
+    if (rule_find(context->observed, call, &request->data) == NULL) {
+        /* The filter asks for nothing else; if it does, the plan and the filter differ, and the answer is no.
+         */
+        deny_call(context, listener, request, exec_id, call[0] != '\0' ? call : "unknown", EPERM);
+        return;
+    }
+    struct mutation mutation;
+    bool denied = request->pid != 0 && mutation_judge(call, &request->data, (pid_t)request->pid, &mutation);
+    /* Only now is it certain that what was read belongs to this call and not to a later process of the same
+     * number. */
+    if (denied && still_waits(listener, request->id))
+        deny_mutation(context, listener, request, exec_id, &mutation);
+    else
+        answer(listener, request->id, 0);
+}
+
+bool notify_handle(struct warden_context *context, int listener, const char *exec_id) {
+    /* RECV waits where nothing is pending, so that is asked for first. */
+    struct pollfd ready = {.fd = listener, .events = POLLIN};
+    if (poll(&ready, 1, 0) < 0)
+        return errno == EINTR;
+    if ((ready.revents & POLLIN) == 0)
+        return (ready.revents & (POLLHUP | POLLERR | POLLNVAL)) == 0;
+    struct seccomp_notif request;
+    memset(&request, 0, sizeof request); /* the kernel wants zeros, padding included */
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
+        return errno == ENOENT || errno == EINTR; /* ENOENT: the caller is gone meanwhile */
+    notification_handle(context, listener, &request, exec_id);
+    return true;
+}
