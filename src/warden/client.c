@@ -11,6 +11,20 @@
 #include "warden/protocol.h"
 #include "warden/warden.h"
 
+/* A warden that could not begin has said why before it closed the channel; its words say more than "reset". */
+static struct error *say(int channel, const struct warden_message *message, const int *fds, size_t count) {
+    struct error *error = fd_send(channel, message, sizeof *message, fds, count);
+    if (error == NULL)
+        return NULL;
+    struct error *reason = error_receive(channel);
+    if (reason == NULL || reason->number == EPIPE || reason->number == ECONNRESET) {
+        error_free(reason);
+        return error_context(error, "warden");
+    }
+    error_free(error);
+    return error_context(reason, "warden");
+}
+
 struct error *warden_give_sockets(int channel, const struct wall_sockets *sockets) {
     const int all[WARDEN_SOCKET_COUNT] = {sockets->packet_log, sockets->socket_diagnosis, sockets->reset_ipv4,
                                           sockets->reset_ipv6, sockets->rules};
@@ -23,24 +37,24 @@ struct error *warden_give_sockets(int channel, const struct wall_sockets *socket
         message.present |= 1u << i;
         present[count++] = all[i];
     }
-    return fd_send(channel, &message, sizeof message, present, count);
+    return say(channel, &message, present, count);
 }
 
 struct error *warden_give_decoys(int channel, const int *decoys, size_t count) {
     struct warden_message message = {.kind = WARDEN_DECOYS};
-    return fd_send(channel, &message, sizeof message, decoys, count);
+    return say(channel, &message, decoys, count);
 }
 
 struct error *warden_watch(int channel) {
     struct warden_message message = {.kind = WARDEN_WATCH};
-    TRY(fd_send(channel, &message, sizeof message, NULL, 0));
+    TRY(say(channel, &message, NULL, 0));
     return error_context(error_receive(channel), "warden");
 }
 
 struct error *warden_give_listener(int channel, int listener, const char *exec_id) {
     struct warden_message message = {.kind = WARDEN_LISTENER};
     snprintf(message.exec_id, sizeof message.exec_id, "%s", exec_id ? exec_id : "");
-    TRY(error_context(fd_send(channel, &message, sizeof message, &listener, 1), "seccomp listener"));
+    TRY(error_context(say(channel, &message, &listener, 1), "seccomp listener"));
     return error_context(error_receive(channel), "warden");
 }
 
@@ -52,13 +66,13 @@ struct error *warden_give_change(int channel, const char *exec_id, const struct 
     snprintf(message.message, sizeof message.message, "%s", change->message ? change->message : "");
     snprintf(message.rule, sizeof message.rule, "%s", change->rule ? change->rule : "");
     snprintf(message.remedy, sizeof message.remedy, "%s", change->remedy ? change->remedy : "");
-    TRY(fd_send(channel, &message, sizeof message, NULL, 0));
+    TRY(say(channel, &message, NULL, 0));
     return error_context(error_receive(channel), "warden");
 }
 
 struct error *warden_started(int channel) {
     struct warden_message message = {.kind = WARDEN_STARTED};
-    TRY(fd_send(channel, &message, sizeof message, NULL, 0));
+    TRY(say(channel, &message, NULL, 0));
     return error_context(error_receive(channel), "warden");
 }
 

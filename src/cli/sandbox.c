@@ -1,0 +1,106 @@
+#include "container/sandbox.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+
+extern char **environ;
+
+static struct error *workspace_resolve(const char *path, char **out) {
+    *out = realpath(path, NULL);
+    if (*out == NULL)
+        return error_system(errno, "find", "workspace %s", path);
+    struct stat status;
+    if (stat(*out, &status) < 0 || !S_ISDIR(status.st_mode))
+        return error_new(ERROR_INVALID, "--workspace: %s is not a directory", *out);
+    return NULL;
+}
+
+/* NAME takes the caller's value, NAME=VALUE gives one. */
+static struct error *environment_resolve(const struct string_list *wanted, struct string_list *out) {
+    for (size_t i = 0; i < wanted->count; i++) {
+        const char *item = wanted->items[i];
+        if (strchr(item, '=') != NULL) {
+            string_list_append(out, item);
+            continue;
+        }
+        const char *value = getenv(item);
+        if (value == NULL)
+            return error_new(ERROR_USAGE, "sandbox --env: %s is not set", item);
+        string_list_append_owned(out, text_formatted("%s=%s", item, value));
+    }
+    return NULL;
+}
+
+/* The directory of bundles beside the containers' own; its name is no valid ID, so it is never taken for one. */
+static struct error *bundles_directory(const char *root, const char *id, char **out) {
+    memory_owned char *directory = text_formatted("%s/.sandboxes", root);
+    if (mkdir(root, 0700) < 0 && errno != EEXIST)
+        return error_system(errno, "mkdir", "%s", root);
+    if (mkdir(directory, 0700) < 0 && errno != EEXIST)
+        return error_system(errno, "mkdir", "%s", directory);
+    *out = text_formatted("%s/%s", directory, id);
+    return NULL;
+}
+
+static struct error *run(const struct runtime_options *runtime, const char *id, const char *bundle,
+                         const struct sandbox_request *request, int *exit_status) {
+    struct policy *policy = NULL;
+    TRY(policy_select(runtime->policy_name, &policy));
+    struct error *error = sandbox_bundle_make(bundle, request, policy);
+    policy_free(policy);
+    if (error == NULL) {
+        struct create_options create = {.id = id, .bundle = bundle, .attended = true};
+        created_owned struct created created = {.pidfd = -1, .terminal = -1};
+        error = container_create(runtime, &create, &created);
+        if (error == NULL)
+            error = cli_attend(runtime, &created, false, exit_status);
+    }
+    sandbox_bundle_remove(bundle);
+    return error;
+}
+
+struct error *sandbox_command(const struct global_options *global, int argc, char **argv, int *exit_status) {
+    struct runtime_options runtime = global->runtime;
+    const char *workspace = ".", *given_id = NULL;
+    string_list_owned struct string_list wanted = {0};
+    bool help;
+    int first;
+    const struct option options[] = {
+        {"workspace", 'w', OPTION_VALUE, &workspace, "the directory that the command works in (.), writable"},
+        {"policy", 'p', OPTION_VALUE, &runtime.policy_name, "the policy"},
+        {"env", 'e', OPTION_LIST, &wanted, "NAME or NAME=VALUE, one more variable to pass"},
+        {"id", 0, OPTION_VALUE, &given_id, "the container's ID (sandbox-XXXXXXXX)"},
+        {NULL, 0, OPTION_FLAG, NULL, NULL},
+    };
+    TRY(options_parse("sandbox", options, argc, argv, &first, &help));
+    if (help) {
+        options_print("pinfold sandbox [OPTIONS] [--] COMMAND...", options);
+        return NULL;
+    }
+    if (first >= argc)
+        return error_new(ERROR_USAGE, "sandbox: expected a command, as in: pinfold sandbox -- make test");
+    memory_owned char *resolved = NULL;
+    TRY(workspace_resolve(workspace, &resolved));
+    struct sandbox_request request = {.workspace = resolved,
+                                      .caller_environment = environ,
+                                      .terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
+    for (int i = first; i < argc; i++)
+        string_list_append(&request.command, argv[i]);
+    TRY(environment_resolve(&wanted, &request.environment));
+    uint32_t random = 0;
+    (void)!getrandom(&random, sizeof random, 0);
+    memory_owned char *id = given_id ? memory_copy_string(given_id) : text_formatted("sandbox-%08x", random);
+    TRY(container_id_check(id));
+    memory_owned char *bundle = NULL;
+    TRY(bundles_directory(runtime.root, id, &bundle));
+    return run(&runtime, id, bundle, &request, exit_status);
+}
