@@ -55,6 +55,11 @@ static struct error *leaf_check_empty(const char *path) {
             "linux.cgroupsPath: cgroup is not empty: %zu process(es) are in %s; a path that no other "
             "container uses is allowed",
             pids.count, path);
+    memory_owned char *v1 = cgroup_file_read_at(fd, "freezer.state");
+    memory_owned char *v2 = cgroup_file_read_at(fd, "cgroup.freeze");
+    if ((v1 != NULL && strcmp(v1, "THAWED") != 0) || (v2 != NULL && strcmp(v2, "1") == 0))
+        return error_new(ERROR_INVALID,
+                         "linux.cgroupsPath: %s exists and is frozen; no process could start in it", path);
     return NULL;
 }
 

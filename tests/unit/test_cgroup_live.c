@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -44,14 +45,54 @@ static void assert_error(struct error *error, enum error_kind kind, const char *
     error_free(error);
 }
 
-static void look_at_the_machine(void) {
-    snprintf(top, sizeof top, "/pinfold-unit-%d", (int)getpid());
+enum view { VIEW_MACHINE, VIEW_V1, VIEW_V2, VIEW_COUNT };
+static const char *const view_names[VIEW_COUNT] = {"machine", "v1", "v2"};
+static enum view view;
+static char covered[128];  /* what we mounted over */
+static char own_root[128]; /* the cgroup2 directory that was bound */
+
+static void view_leave(void) {
+    if (covered[0] != '\0')
+        (void)umount2(covered, MNT_DETACH);
+    if (own_root[0] != '\0' && rmdir(own_root) < 0)
+        fprintf(stderr, "%s: %s\n", own_root, strerror(errno));
+    covered[0] = own_root[0] = '\0';
+}
+
+static void view_enter(enum view wanted) {
+    view_leave();
+    view = wanted;
+    why_not[0] = '\0';
+    cgroup_hierarchies_free(&machine);
     assert_no_error(cgroup_hierarchies_read(&machine));
-    if (machine.count == 0) {
-        snprintf(why_not, sizeof why_not, "no cgroup hierarchy is mounted");
+    const struct cgroup_hierarchy *last = machine.count == 0 ? NULL : &machine.items[machine.count - 1];
+    if (wanted != VIEW_MACHINE && (last == NULL || !last->unified)) {
+        snprintf(why_not, sizeof why_not, "no cgroup2 is mounted");
         return;
     }
-    for (size_t i = 0; i < machine.count; i++) {
+    if (wanted == VIEW_V1) {
+        if (cgroup_hierarchies_layout(&machine) != CGROUP_LAYOUT_HYBRID)
+            snprintf(why_not, sizeof why_not, "this machine has no cgroup v1");
+        else if (mount("pinfold-unit", last->mount_point, "tmpfs", 0, NULL) < 0)
+            snprintf(why_not, sizeof why_not, "mount: %s", strerror(errno));
+        else
+            snprintf(covered, sizeof covered, "%s", last->mount_point);
+    } else if (wanted == VIEW_V2) {
+        snprintf(own_root, sizeof own_root, "%s%s-v2", last->mount_point, top);
+        if (mkdir(own_root, 0755) < 0) {
+            snprintf(why_not, sizeof why_not, "%s: %s", own_root, strerror(errno));
+            own_root[0] = '\0';
+        } else if (mount(own_root, CGROUP_BASE, NULL, MS_BIND, NULL) < 0) {
+            snprintf(why_not, sizeof why_not, "mount: %s", strerror(errno));
+        } else {
+            snprintf(covered, sizeof covered, "%s", CGROUP_BASE);
+        }
+    }
+    cgroup_hierarchies_free(&machine);
+    assert_no_error(cgroup_hierarchies_read(&machine));
+    if (machine.count == 0 && why_not[0] == '\0')
+        snprintf(why_not, sizeof why_not, "no cgroup hierarchy is mounted");
+    for (size_t i = 0; i < machine.count && why_not[0] == '\0'; i++) {
         memory_owned char *path = text_formatted("%s%s", machine.items[i].mount_point, top);
         if (mkdir(path, 0755) < 0 || rmdir(path) < 0)
             snprintf(why_not, sizeof why_not, "%s cannot be made: %s", path, strerror(errno));
@@ -59,7 +100,9 @@ static void look_at_the_machine(void) {
 }
 
 static int setup(void **state) {
-    (void)state;
+    enum view wanted = *(const enum view *)*state;
+    if (wanted != view || machine.count == 0)
+        view_enter(wanted);
     return 0;
 }
 
@@ -211,7 +254,7 @@ static void make_attach_and_destroy(void **state) {
     /* The kernel says the same: the containerd shim reads this file right after create. */
     memory_owned char *proc = text_formatted("/proc/%d", (int)pid);
     memory_owned char *lines = cgroup_file_read(proc, "cgroup");
-    memory_owned char *ending = text_formatted(":%s/box", top);
+    memory_owned char *ending = text_formatted("%s/box", top);
     size_t found = 0;
     for (const char *next = lines; (next = strstr(next, ending)) != NULL; next++)
         found++;
@@ -243,7 +286,7 @@ static void self_attach_and_birth_in_v2(void **state) {
         if (pid == 0) {
             struct error *error = cgroup_attach_self(cgroup, born != 0);
             memory_owned char *lines = cgroup_file_read("/proc/self", "cgroup");
-            memory_owned char *ending = text_formatted(":%s/box", top);
+            memory_owned char *ending = text_formatted("%s/box", top);
             size_t found = 0;
             for (const char *next = lines; (next = strstr(next, ending)) != NULL; next++)
                 found++;
@@ -268,6 +311,9 @@ static void existing_leaf_is_joined_only_if_empty(void **state) {
     string_list_owned struct string_list second = {0};
     assert_no_error(cgroup_make(cgroup, &second));
     assert_int_equal(second.count, 0);
+    assert_no_error(cgroup_freeze(cgroup, true));
+    assert_error(cgroup_make(cgroup, &second), ERROR_INVALID, "is frozen");
+    assert_no_error(cgroup_freeze(cgroup, false));
 
     pid_t pid = sleeper(NULL, 0);
     memory_owned char *number = text_formatted("%d", (int)pid);
@@ -584,22 +630,43 @@ static void missing_controllers_are_errors(void **state) {
     cgroup_free(cgroup);
 }
 
-#define LIVE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+static void layout_is_what_was_set_up(void **state) {
+    (void)state;
+    NEEDS_CGROUPS();
+    assert_int_equal(cgroup_layout(), cgroup_hierarchies_layout(&machine));
+    struct cgroup *cgroup = plan("box");
+    if (view == VIEW_V1)
+        assert_int_equal(cgroup_layout(), CGROUP_LAYOUT_V1);
+    if (view == VIEW_V2) {
+        assert_int_equal(cgroup_layout(), CGROUP_LAYOUT_V2);
+        assert_int_equal(cgroup->count, 1);
+    }
+    assert_int_equal(cgroup->unified, cgroup_layout() == CGROUP_LAYOUT_V2);
+    cgroup_free(cgroup);
+}
 
 static int group_setup(void **state) {
     (void)state;
-    look_at_the_machine();
+    snprintf(top, sizeof top, "/pinfold-unit-%d", (int)getpid());
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+        print_message("no mount namespace of our own: %s\n", strerror(errno));
     return 0;
 }
 
 static int group_teardown(void **state) {
     (void)state;
+    view_leave();
     cgroup_hierarchies_free(&machine);
     return 0;
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
+    static const struct {
+        const char *name;
+        CMUnitTestFunction function;
+    } list[] = {
+#define LIVE(test) {#test, test}
+        LIVE(layout_is_what_was_set_up),
         LIVE(make_attach_and_destroy),
         LIVE(self_attach_and_birth_in_v2),
         LIVE(existing_leaf_is_joined_only_if_empty),
@@ -613,5 +680,17 @@ int main(void) {
         LIVE(limits_are_written_and_read_back),
         LIVE(missing_controllers_are_errors),
     };
+    enum { TESTS = sizeof list / sizeof list[0] };
+    static enum view views[VIEW_COUNT] = {VIEW_MACHINE, VIEW_V1, VIEW_V2};
+    struct CMUnitTest tests[TESTS * VIEW_COUNT];
+    static char names[TESTS * VIEW_COUNT][80];
+    for (size_t i = 0; i < TESTS * VIEW_COUNT; i++) {
+        snprintf(names[i], sizeof names[i], "%s: %s", view_names[i / TESTS], list[i % TESTS].name);
+        tests[i] = (struct CMUnitTest){.name = names[i],
+                                       .test_func = list[i % TESTS].function,
+                                       .setup_func = setup,
+                                       .teardown_func = teardown,
+                                       .initial_state = &views[i / TESTS]};
+    }
     return cmocka_run_group_tests(tests, group_setup, group_teardown);
 }
