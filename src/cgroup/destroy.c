@@ -234,10 +234,11 @@ struct error *cgroup_destroy(const struct string_list *created) {
         if (!is_parent_of_another(created, i - 1))
             continue;
         struct target parent;
-        TRY(target_open(created->items[i - 1], &parent));
-        if (!parent.gone)
+        struct error *error = target_open(created->items[i - 1], &parent);
+        if (error == NULL && !parent.gone)
             (void)remove_once(parent.parent, parent.name); /* EBUSY: another container lives below it */
         fd_close(parent.parent);
+        TRY(error);
     }
     return NULL;
 }

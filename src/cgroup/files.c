@@ -105,6 +105,16 @@ char *cgroup_path_parent(const char *path) {
     return parent;
 }
 
+char *cgroup_path_existing(const char *path) {
+    char *existing = memory_copy_string(path);
+    while (access(existing, F_OK) < 0 && strcmp(existing, "/") != 0) {
+        char *parent = cgroup_path_parent(existing);
+        free(existing);
+        existing = parent;
+    }
+    return existing;
+}
+
 bool cgroup_path_is_cgroup(const char *path, bool *unified) {
     fd_owned int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     struct statfs system;

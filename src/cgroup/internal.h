@@ -17,6 +17,8 @@ bool cgroup_file_exists(const char *directory, const char *file);
 bool cgroup_word_in(const char *words, const char *separators, const char *word);
 /* The directory part of an absolute path, which the caller frees; "/" at the top. */
 char *cgroup_path_parent(const char *path);
+/* The deepest directory at or above `path` that exists; the caller frees it. */
+char *cgroup_path_existing(const char *path);
 /* Whether statfs says cgroup or cgroup2. *unified, which may be NULL, says which. Symbolic links are not
  * followed at the end. */
 bool cgroup_path_is_cgroup(const char *path, bool *unified);

@@ -100,12 +100,7 @@ static struct error *path_check(const char *cgroups_path, const char *container_
 /* Whether this process may make directories below `path`, seen at its deepest directory that exists; for v2
  * also whether it may move processes there (cgroups(7), "delegation containment"). */
 static bool may_make_below(const char *path, bool unified) {
-    memory_owned char *existing = memory_copy_string(path);
-    while (access(existing, F_OK) < 0 && strcmp(existing, "/") != 0) {
-        char *parent = cgroup_path_parent(existing);
-        free(existing);
-        existing = parent;
-    }
+    memory_owned char *existing = cgroup_path_existing(path);
     if (faccessat(AT_FDCWD, existing, W_OK | X_OK, AT_EACCESS) < 0)
         return false;
     memory_owned char *procs = text_formatted("%s/cgroup.procs", existing);

@@ -162,15 +162,15 @@ bool cgroup_has_controller(const struct cgroup *cgroup, const char *controller) 
             return true;
         if (strcmp(directory->controllers, "unified") != 0)
             continue;
-        /* Before cgroup_make: what the nearest directory that exists could give. */
-        memory_owned char *existing = memory_copy_string(directory->path);
-        while (strcmp(existing, "/") != 0 && access(existing, F_OK) < 0) {
-            char *parent = cgroup_path_parent(existing);
-            free(existing);
-            existing = parent;
+        /* Before cgroup_make: what it could enable, from the top for root, from the nearest directory for a
+         * user. In the hybrid layout nothing is enabled before a limit asks for it. */
+        bool made = access(directory->path, F_OK) == 0;
+        memory_owned char *asked = cgroup_path_existing(directory->path);
+        if (!cgroup->rootless && !(cgroup->unified && made)) {
+            char *root = cgroup_unified_top(asked);
+            free(asked);
+            asked = root;
         }
-        memory_owned char *top = cgroup_unified_top(existing);
-        const char *asked = cgroup->unified && strcmp(existing, directory->path) == 0 ? existing : top;
         if (cgroup_unified_has(asked, v2_name(controller)))
             return true;
     }

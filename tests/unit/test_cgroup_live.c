@@ -630,6 +630,77 @@ static void missing_controllers_are_errors(void **state) {
     cgroup_free(cgroup);
 }
 
+/* Below a threaded v2 cgroup a new one takes no process until it is made threaded too. */
+static void threaded_parent_is_joined(void **state) {
+    (void)state;
+    NEEDS_CGROUPS();
+    if (view != VIEW_V2) {
+        print_message("skipped: only of v2\n");
+        skip();
+    }
+    memory_owned char *parent = text_formatted("%s%s", machine.items[0].mount_point, top);
+    memory_owned char *thread = text_formatted("%s/thread", parent);
+    assert_int_equal(mkdir(parent, 0755) | mkdir(thread, 0755), 0);
+    assert_no_error(cgroup_file_write(thread, "cgroup.type", "threaded"));
+    pid_t pid = sleeper(NULL, 0);
+    memory_owned char *number = text_formatted("%d", (int)pid);
+    assert_no_error(cgroup_file_write(parent, "cgroup.procs", number));
+
+    struct cgroup *cgroup = plan("box");
+    string_list_owned struct string_list created = {0};
+    assert_no_error(cgroup_make(cgroup, &created));
+    assert_int_equal(created.count, 1);
+    assert_value(cgroup, "unified", "cgroup.type", "domain invalid");
+    assert_no_error(cgroup_attach(cgroup, pid));
+    assert_value(cgroup, "unified", "cgroup.type", "threaded");
+    assert_members(cgroup, 1);
+    assert_no_error(cgroup_destroy(&created));
+    assert_killed(pid);
+    assert_gone(&created);
+    assert_int_equal(rmdir(thread), 0);
+    assert_int_equal(rmdir(parent), 0);
+    cgroup_free(cgroup);
+}
+
+/* A user without delegation gets no cgroup; what a limit would have needed one for is said. */
+static void rootless_without_delegation(void **state) {
+    (void)state;
+    NEEDS_CGROUPS();
+    if (geteuid() != 0) {
+        print_message("skipped: not root\n");
+        skip();
+    }
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (setresgid(65534, 65534, 65534) < 0 || setresuid(65534, 65534, 65534) < 0)
+            _exit(1);
+        struct cgroup *cgroup;
+        struct error *error = cgroup_plan(top, "box", CGROUP_MANAGER_CGROUPFS, true, &cgroup);
+        if (error != NULL || cgroup->count != 0 || !cgroup->rootless)
+            _exit(2);
+        struct oci_device_cgroup rule = {.access = (char *)"rwm"};
+        struct oci_resources devices = {.devices = &rule, .devices_count = 1};
+        if (cgroup_apply(cgroup, &devices) != NULL)
+            _exit(3);
+        struct oci_memory memory = {.limit = OPTIONAL(4096 * 4096)};
+        struct oci_resources limit = {.memory = &memory};
+        error = cgroup_apply(cgroup, &limit);
+        if (error == NULL || error->kind != ERROR_UNAVAILABLE ||
+            strstr(error->message, "linux.resources.memory.limit needs the memory controller") == NULL)
+            _exit(4);
+        if (cgroup_has_controller(cgroup, "memory"))
+            _exit(5);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    struct cgroup *cgroup = plan("box"); /* nothing made: what root could have */
+    assert_int_equal(cgroup_has_controller(cgroup, "memory"), directory_of(cgroup, "memory") != NULL);
+    cgroup_free(cgroup);
+}
+
 static void layout_is_what_was_set_up(void **state) {
     (void)state;
     NEEDS_CGROUPS();
@@ -679,6 +750,8 @@ int main(void) {
         LIVE(fork_bomb_is_killed_without_cgroup_kill),
         LIVE(limits_are_written_and_read_back),
         LIVE(missing_controllers_are_errors),
+        LIVE(threaded_parent_is_joined),
+        LIVE(rootless_without_delegation),
     };
     enum { TESTS = sizeof list / sizeof list[0] };
     static enum view views[VIEW_COUNT] = {VIEW_MACHINE, VIEW_V1, VIEW_V2};
