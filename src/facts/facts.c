@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/fanotify.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "facts/passwd.h"
 #include "facts/places.h"
@@ -19,6 +21,9 @@
 /* include/linux/proc_ns.h, PROC_USER_INIT_INO: an identity map alone does not make a namespace the first one,
  * a nested one can have it too (crun #2150). */
 #define INITIAL_USER_NAMESPACE 0xEFFFFFFDu
+
+/* 340 lines of the kernel's three columns. */
+#define UID_MAP_BYTES_MAX (340 * 33 + 1)
 
 /* The path of an open descriptor as the kernel has it now, or NULL. */
 static char *path_of(int fd) {
@@ -35,20 +40,22 @@ static char *path_of(int fd) {
 /* --- who runs the runtime --- */
 
 static void look_at_user(struct facts *facts, struct string_list *homes) {
-    unsigned inside;
-    unsigned outside;
-    unsigned size;
     uid_t uid = geteuid();
     bool whole = false;
     facts->owner_uid = uid;
-    FILE *map = fopen("/proc/self/uid_map", "re");
-    if (map != NULL) {
-        while (fscanf(map, "%u %u %u", &inside, &outside, &size) == 3) {
-            if (uid >= inside && uid - inside < size)
-                facts->owner_uid = outside + (uid - inside);
-            whole = inside == 0 && outside == 0 && size == UINT_MAX;
-        }
-        fclose(map);
+    text_owned struct text map = {0};
+    struct error *error = file_read(AT_FDCWD, "/proc/self/uid_map", UID_MAP_BYTES_MAX, &map);
+    error_ignore(error); /* Without user namespaces there is no map, and the uid is what it is. */
+    const char *line = text_string(&map);
+    unsigned inside;
+    unsigned outside;
+    unsigned size;
+    int used;
+    while (sscanf(line, "%u %u %u%n", &inside, &outside, &size, &used) == 3) {
+        if (uid >= inside && uid - inside < size)
+            facts->owner_uid = outside + (uid - inside);
+        whole = inside == 0 && outside == 0 && size == UINT_MAX;
+        line += used;
     }
     struct stat status;
     facts->initial_userns =
@@ -130,6 +137,8 @@ static void open_source(const struct oci_mount *mount, int bundle_fd, struct mou
         fd_close(fd_take(&fact->source_fd));
         return;
     }
+    fact->device_major = major(fact->status.st_rdev);
+    fact->device_minor = minor(fact->status.st_rdev);
     fact->real_path = path_of(fact->source_fd);
     if (fact->real_path == NULL) { /* Longer than a path can be told: nothing can be judged by it. */
         fact->open_errno = ENAMETOOLONG;

@@ -1,5 +1,6 @@
-/* The one look at the machine that hardening needs (DESIGN.md invariant 2). What is opened here is what is executed
- * later: a mount source is opened once, O_PATH, judged by inode, and mounted from that same descriptor. */
+/* The one look at the machine that hardening needs (DESIGN.md invariant 2). What is opened here is what is
+ * executed later: a mount source is opened once, O_PATH, judged by inode, and mounted from that same
+ * descriptor. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,40 +20,46 @@ enum place_relation {
 };
 
 struct mount_fact {
-    int source_fd;   /* O_PATH|O_CLOEXEC for a bind mount whose source exists, else -1; symlinks are followed */
-    int open_errno;  /* why source_fd is -1 for a bind mount */
-    bool bind;       /* options hold bind or rbind, or the type is "bind" */
+    int source_fd; /* O_PATH|O_CLOEXEC for a bind mount whose source exists, else -1; symlinks are followed */
+    int open_errno; /* why source_fd is -1 for a bind mount */
+    bool bind;      /* options hold bind or rbind, or the type is "bind" */
     struct stat status;
-    char *real_path; /* of the source on the host, symlinks resolved; for an overlay the lower directory that counts */
-    bool engine_made; /* resolv.conf, hosts, hostname, shm, .containerenv, secrets below the engine's own container directory */
+    unsigned device_major; /* of status.st_rdev */
+    unsigned device_minor;
+    char *real_path;  /* of the source on the host, symlinks resolved; for an overlay the lower directory that
+                         counts */
+    bool engine_made; /* resolv.conf, hosts, hostname, shm, .containerenv, secrets below the engine's own
+                         container directory */
     bool engine_volume; /* data of an engine's volume, or of a pod's volume below kubelet's directory */
     enum place_relation place_relation;
     char *host_place;       /* that place, or NULL */
     const char *credential; /* the well-known credential that the source is or lies in: ".ssh"; or NULL */
     bool search_incomplete; /* more entries than are looked at: sockets inside may have been missed */
-    struct string_list control_sockets; /* paths of control sockets found inside a mounted directory, relative to it */
-    struct string_list credentials;     /* the same for credentials; one that is a directory ends with a slash */
+    struct string_list
+        control_sockets; /* paths of control sockets found inside a mounted directory, relative to it */
+    struct string_list credentials; /* the same for credentials; one that is a directory ends with a slash */
 };
 
 struct facts {
-    bool root;               /* effective uid 0 in the initial user namespace */
+    bool root; /* effective uid 0 in the initial user namespace */
     bool initial_userns;
-    char *bundle;            /* real path */
-    int root_fd;             /* O_PATH of root.path */
-    bool root_is_mount;      /* root.path is a mount of its own (an engine's), not a directory of a bare bundle */
-    char *container_home;    /* passwd home of process.user, from the image's /etc/passwd, NULL when none */
-    char *owner_home;        /* home of the person who runs the runtime, from passwd, never from the environment */
-    uid_t owner_uid;         /* that person's uid in the parent user namespace */
+    char *bundle;       /* real path */
+    int root_fd;        /* O_PATH of root.path */
+    bool root_is_mount; /* root.path is a mount of its own (an engine's), not a directory of a bare bundle */
+    char *container_home; /* passwd home of process.user, from the image's /etc/passwd, NULL when none */
+    char *owner_home; /* home of the person who runs the runtime, from passwd, never from the environment */
+    uid_t owner_uid;  /* that person's uid in the parent user namespace */
     struct mount_fact *mounts; /* one for each config.mounts entry, in order */
     size_t mounts_count;
-    bool *namespace_is_host; /* one for each config.linux.namespaces entry: its path is the runtime's or init's own */
+    bool *namespace_is_host; /* one for each config.linux.namespaces entry: its path is the runtime's or
+                                init's own */
     size_t namespaces_count;
-    bool has_fanotify;       /* permission events can be used (tried) */
-    bool has_nftables;       /* nf_tables answers in a network namespace (tried at create, not here) */
+    bool has_fanotify; /* permission events can be used (tried) */
+    bool has_nftables; /* nf_tables answers in a network namespace (tried at create, not here) */
 };
 
-/* Looks. `bundle` is the bundle's path. An error only for what no container can be made of (no root path). Under an
- * unconfined policy the sources are opened and nothing else of the host is looked at. */
+/* Looks. `bundle` is the bundle's path. An error only for what no container can be made of (no root path).
+ * Under an unconfined policy the sources are opened and nothing else of the host is looked at. */
 fallible facts_collect(const struct oci_config *config, const char *bundle, const struct policy *policy,
                        struct facts **out);
 void facts_free(struct facts *facts);

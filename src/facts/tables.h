@@ -1,5 +1,6 @@
-/* The tables of the host's places, sockets and credentials: where they start from is the list that agent sandboxes
- * and their users' reports have gathered. "~" is the home of the runtime's owner, UID the owner's uid. */
+/* The tables of the host's places, sockets and credentials: where they start from is the list that agent
+ * sandboxes and their users' reports have gathered. "~" is the home of the runtime's owner, UID the owner's
+ * uid. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,6 @@
 /* config.json's mounts: what engines bring by themselves is removed, what somebody asked for is refused (a
  * container that silently lacks a mount is a riddle), what lies inside a mounted directory is covered. */
 #include <string.h>
-#include <sys/sysmacros.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -223,8 +222,8 @@ static bool is_foreign_device(const struct candidate *candidate) {
     const struct stat *status = &candidate->fact->status;
     if (!S_ISCHR(status->st_mode) && !S_ISBLK(status->st_mode))
         return false;
-    return !harden_device_is_standard(S_ISCHR(status->st_mode) ? 'c' : 'b', major(status->st_rdev),
-                                      minor(status->st_rdev));
+    return !harden_device_is_standard(S_ISCHR(status->st_mode) ? 'c' : 'b', candidate->fact->device_major,
+                                      candidate->fact->device_minor);
 }
 
 /* What a line of credentials.mounts lets through with everything below it. */

@@ -73,7 +73,7 @@ struct tree {
 
 static int make_tree(void **state) {
     struct tree *tree = memory_zeroed(sizeof *tree);
-    strcpy(tree->root, "/var/tmp/pinfold-facts-XXXXXX");
+    snprintf(tree->root, sizeof tree->root, "/var/tmp/pinfold-facts-XXXXXX");
     if (mkdtemp(tree->root) == NULL)
         return -1;
     *state = tree;
@@ -117,7 +117,7 @@ static void make_socket(const struct tree *tree, const char *path) {
     char *full = in_tree(tree, path);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     assert_true(strlen(full) < sizeof address.sun_path);
-    strcpy(address.sun_path, full);
+    memcpy(address.sun_path, full, strlen(full));
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
     close(fd);

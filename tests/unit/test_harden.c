@@ -23,7 +23,7 @@ static const char engine_config[] =
     "{\"ociVersion\":\"1.0.2-dev\",\"process\":{\"user\":{\"uid\":0,\"gid\":0},\"args\":[\"/bin/"
     "sleep\",\"100\"],"
     "\"env\":[\"PATH=/usr/bin:/bin\",\"TERM=xterm\",\"GITHUB_TOKEN=notavalue\",\"HOME=/root\"],\"cwd\":\"/"
-    "work\","
+    "app\","
     "\"capabilities\":{\"bounding\":[\"CAP_CHOWN\",\"CAP_SYS_ADMIN\",\"CAP_NET_RAW\"],"
     "\"effective\":[\"CAP_CHOWN\",\"CAP_NET_RAW\"],\"permitted\":[\"CAP_CHOWN\",\"CAP_SYS_ADMIN\"]}},"
     "\"root\":{\"path\":\"rootfs\"},\"mounts\":["
@@ -207,7 +207,7 @@ static void scratch_and_decoys(void **state) {
     struct hardened *hardened = NULL;
     assert_null(harden(fixture.config, fixture.policy, &fixture.facts, &hardened));
     assert_int_equal(hardened->scratch_count, 5);
-    static const char *const places[] = {"/tmp", "/var/tmp", "/run", "/root", "/work"};
+    static const char *const places[] = {"/tmp", "/var/tmp", "/run", "/root", "/app"};
     for (size_t i = 0; i < 5; i++) {
         const struct scratch_place *place = find_scratch(hardened, places[i]);
         assert_non_null(place);

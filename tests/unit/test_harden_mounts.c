@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 
 #include <cmocka.h>
 
@@ -116,7 +115,7 @@ static void expect_removed(struct trial *trial, const char *reason) {
 
 static void a_project_is_kept(void **state) {
     (void)state;
-    struct trial *trial = start("/home/owner/project", "/work", "rw");
+    struct trial *trial = start("/home/owner/project", "/app", "rw");
     expect_kept(trial);
     assert_true(string_list_contains(&trial->hardened->config->mounts[0].options, "rw"));
     end(trial);
@@ -217,7 +216,7 @@ static void automatic_credentials_are_removed(void **state) {
 
 static void what_lies_inside_is_covered(void **state) {
     (void)state;
-    struct trial *trial = start("/home/owner/project", "//work/", NULL);
+    struct trial *trial = start("/home/owner/project", "//app/", NULL);
     string_list_append(&trial->fact.control_sockets, "run/agent.sock");
     string_list_append(&trial->fact.credentials, ".aws/");
     string_list_append(&trial->fact.credentials, ".netrc");
@@ -229,9 +228,9 @@ static void what_lies_inside_is_covered(void **state) {
         const char *destination;
         const char *type;
         const char *source;
-    } covers[] = {{"/work/run/agent.sock", "bind", "/dev/null"},
-                  {"/work/.aws", "tmpfs", "tmpfs"},
-                  {"/work/.netrc", "bind", "/dev/null"}};
+    } covers[] = {{"/app/run/agent.sock", "bind", "/dev/null"},
+                  {"/app/.aws", "tmpfs", "tmpfs"},
+                  {"/app/.netrc", "bind", "/dev/null"}};
     for (size_t i = 0; i < 3; i++) {
         const struct oci_mount *mount = &config->mounts[i + 1];
         assert_string_equal(mount->destination, covers[i].destination);
@@ -240,8 +239,8 @@ static void what_lies_inside_is_covered(void **state) {
         assert_true(string_list_contains(&mount->options, "ro"));
         assert_null(trial->hardened->mount_sources[i + 1]);
     }
-    assert_string_equal(change_for(trial->hardened, "mount.socket.refused")->subject, "/work/run/agent.sock");
-    assert_string_equal(change_for(trial->hardened, "credential.mount.removed")->subject, "/work/.aws");
+    assert_string_equal(change_for(trial->hardened, "mount.socket.refused")->subject, "/app/run/agent.sock");
+    assert_string_equal(change_for(trial->hardened, "credential.mount.removed")->subject, "/app/.aws");
 
     string_list_append(&trial->policy->credential_mounts, "/home/owner/project/.aws");
     run(trial);
@@ -260,7 +259,8 @@ static void devices_are_removed(void **state) {
     (void)state;
     struct trial *trial = start("/dev/kvm", "/dev/kvm", NULL);
     trial->fact.status.st_mode = S_IFCHR | 0666;
-    trial->fact.status.st_rdev = makedev(10, 232);
+    trial->fact.device_major = 10;
+    trial->fact.device_minor = 232;
     trial->fact.place_relation = PLACE_INSIDE;
     trial->fact.host_place = "/dev";
     expect_removed(trial, "device.removed");
@@ -270,7 +270,8 @@ static void devices_are_removed(void **state) {
 
     trial = start("/dev/null", "/dev/null", NULL); /* rootless engines bind the standard ones */
     trial->fact.status.st_mode = S_IFCHR | 0666;
-    trial->fact.status.st_rdev = makedev(1, 3);
+    trial->fact.device_major = 1;
+    trial->fact.device_minor = 3;
     trial->fact.place_relation = PLACE_INSIDE;
     trial->fact.host_place = "/dev";
     expect_kept(trial);
@@ -286,7 +287,8 @@ static void devices_are_removed(void **state) {
 
     trial = start("/var/tmp/node", "/data/disk", NULL); /* a node outside /dev */
     trial->fact.status.st_mode = S_IFBLK | 0600;
-    trial->fact.status.st_rdev = makedev(8, 0);
+    trial->fact.device_major = 8;
+    trial->fact.device_minor = 0;
     expect_removed(trial, "device.removed");
     end(trial);
 }
@@ -345,7 +347,7 @@ static void strange_file_systems_are_refused(void **state) {
 
 static void overlays_are_judged_by_their_layers(void **state) {
     (void)state;
-    struct trial *trial = start("overlay", "/work", NULL);
+    struct trial *trial = start("overlay", "/app", NULL);
     free(trial->mount.type);
     trial->mount.type = memory_copy_string("overlay");
     trial->fact.bind = false;
