@@ -90,17 +90,28 @@ value_of() { # CONTROLLER V1-FILE V2-FILE
     find /sys/fs/cgroup -maxdepth 2 -name pinfold-tests -type d -exec rmdir {} \; 2>/dev/null || :
 }
 
-@test "cgroupsPath: never a root: '/', '.', '..' and escapes are refused, empty means unset" {
+in_private_cgroups() { # WORD...: "/" is a cgroup of this test
+    "$BATS_TEST_DIRNAME/private-cgroups" "$ID-private" "$@"
+}
+
+@test "cgroupsPath: never a root: '/', '.', '..' and escapes are refused" {
+    [[ $("$PINFOLD" --version) == pinfold* ]] || skip "another runtime: these paths are dangerous"
+    is "$(in_private_cgroups sh -c 'cut -d: -f3 /proc/self/cgroup | sort -u')" /
     for path in / . .. ../.. /.. "/a/../.." "//" "/./"; do
         configure --arg path "$path" '.linux.cgroupsPath = $path'
-        run pf create --bundle "$BUNDLE" "$ID"
+        run in_private_cgroups timeout 20 "$PINFOLD" --root "$STATE" --policy unconfined create --bundle "$BUNDLE" "$ID" 3>&-
         ended 1 cgroupsPath
         run pf state "$ID"
         ended 1 "does not exist"
     done
+}
+
+@test "cgroupsPath: empty means unset, not the root" {
+    [[ $("$PINFOLD" --version) == pinfold* ]] || skip "another runtime: this path is dangerous"
     configure '.linux.cgroupsPath = ""'
-    start_sleeper
-    contains "$(cat "/proc/$(state_of .pid)/cgroup")" "$ID"
+    command_is cat /proc/self/cgroup
+    run in_private_cgroups timeout 20 "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" 3>&-
+    ended 0 "$ID"
 }
 
 @test "the container is in its cgroups before create ends" {
