@@ -32,7 +32,8 @@ struct cgroup {
 fallible cgroup_plan(const char *cgroups_path, const char *container_id, enum cgroup_manager manager,
                      bool rootless, struct cgroup **out);
 /* Makes the directories (parents too); *created lists those that did not exist before, deepest last: only
- * these may be removed later. On failure what was made is removed again. */
+ * these may be removed later. On failure what was made is removed again and *created is empty:
+ * an intent that was noted is to be forgotten then, because its leaf may be another container's by now. */
 fallible cgroup_make(const struct cgroup *cgroup, struct string_list *created);
 fallible cgroup_attach(const struct cgroup *cgroup, pid_t pid);
 /* The same for the calling process, which must have a single thread. A process that moves itself through v1's
