@@ -468,6 +468,10 @@ static void strings(void **state) {
         &oci_process_schema, P("\"args\":[\"\\ud83d\\ude00\\u00e9\\u20ac/\\/\\\\u0000\\\\\"]"),
         "{\"user\":{\"uid\":0,\"gid\":0},\"args\":[\"\xf0\x9f\x98\x80\xc3\xa9\xe2\x82\xac//\\\\u0000\\\\\"],"
         "\"cwd\":\"/\"}");
+    expect_round(
+        &oci_process_schema, P("\"args\":[\"\\td800\",\"\\udbff\\udfff\",\"\\ud800\\udc00\"]"),
+        "{\"user\":{\"uid\":0,\"gid\":0},\"args\":[\"\\td800\",\"\xf4\x8f\xbf\xbf\",\"\xf0\x90\x80\x80\"],"
+        "\"cwd\":\"/\"}");
     static const char *const halves[] = {
         "\"\\ud800\"",        "\"\\udc00\"",          "\"\\ud800\\u0041\"", "\"\\uD83D \\uDE00\"",
         "\"\\ud83d\\ud83d\"", "\"\\ud83d\\\\ude00\"", "\"\\uDFFFx\"",       "\"\\ud83d",

@@ -155,6 +155,9 @@ static void scheduling(void **state) {
         "\"ioPriority\":{\"class\":\"IOPRIO_CLASS_IDLE\",\"priority\":7},"
         "\"execCPUAffinity\":{\"initial\":\"0-3,7\",\"final\":\"5\"}",
         NULL);
+    expect_process("\"ioPriority\":{\"class\":\"IOPRIO_CLASS_BE\"}", NULL);
+    expect_process("\"ioPriority\":{\"class\":\"IOPRIO_CLASS_BE\",\"priority\":-1}",
+                   "process.ioPriority.priority: expected an integer between 0 and 7, found -1");
     expect_process("\"scheduler\":{\"policy\":\"FIFO\"}",
                    "process.scheduler.policy: expected a known scheduling policy, found \"FIFO\"");
     expect_process("\"scheduler\":{\"policy\":\"SCHED_RR\",\"nice\":20}",
@@ -579,6 +582,7 @@ static void names(void **state) {
     assert_int_equal(oci_capability_number(NULL), -1);
     assert_null(oci_capability_name(-1));
     assert_null(oci_capability_name(41));
+    assert_null(oci_capability_name(1 << 20));
     for (int i = 0; i <= 40; i++)
         assert_int_equal(oci_capability_number(oci_capability_name(i)), i);
     assert_int_equal(oci_rlimit_number("RLIMIT_NOFILE"), 7);
