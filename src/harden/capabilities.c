@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "harden/parts.h"
 
@@ -35,10 +36,19 @@ void harden_capabilities(struct oci_process *process, const struct policy *polic
     if (dropped.count == 0)
         return;
     text_owned struct text names = {0};
-    for (size_t i = dropped.count; i > 0; i--)
-        text_format(&names, "%s%s", names.length > 0 ? " " : "", dropped.items[i - 1]);
+    text_owned struct text remedy = {0};
+    for (size_t i = dropped.count; i > 0; i--) {
+        const char *name = dropped.items[i - 1];
+        text_format(&names, "%s%s", names.length > 0 ? " " : "", name);
+        if (!breaks_the_wall(policy, name))
+            text_format(&remedy, ", %s", name);
+    }
+    memory_owned char *line =
+        remedy.length > 0
+            ? text_formatted("processes: {capabilities: [\"@default\"%s]}", text_string(&remedy))
+            : NULL;
     harden_note(hardened, CHANGE_REMOVED, "process.capabilities", text_string(&names), "capability.dropped",
-                "processes.capabilities: \"@default\"", "processes: {capabilities: [\"@default\", NAME]}",
+                "processes.capabilities: \"@default\"", line,
                 "%zu %s that the policy does not give %s dropped", dropped.count,
                 dropped.count == 1 ? "capability" : "capabilities", dropped.count == 1 ? "was" : "were");
 }

@@ -6,6 +6,9 @@
 #include "base/text.h"
 #include "harden/parts.h"
 
+#define DEVICES_RULE "built-in: standard devices"
+#define NAMES_MAX 8
+
 /* config-linux.md, "Default Devices": all that a container gets. */
 bool harden_device_is_standard(char type, unsigned major, unsigned minor) {
     if (type != 'c' && type != 'u')
@@ -44,7 +47,7 @@ static void remove_devices(struct oci_linux *linux_config, const struct policy *
             continue;
         }
         /* --privileged brings hundreds: the first few say which. */
-        if ((*removed)++ < 8)
+        if ((*removed)++ < NAMES_MAX)
             append_name(names, device->path != NULL ? device->path : "?");
         free(device->type);
         free(device->path);
@@ -119,14 +122,19 @@ void harden_devices(const struct policy *policy, struct hardened *hardened) {
     size_t rules = remove_rules(linux_config);
     if (removed == 0 && rules == 0)
         return;
-    if (removed == 0)
-        append_name(&names, "rules of the device cgroup");
-    else if (removed > 8)
-        text_format(&names, " and %zu more", removed - 8);
-    harden_note(hardened, CHANGE_REMOVED, removed > 0 ? "linux.devices" : "linux.resources.devices",
-                text_string(&names), "device.removed", "built-in: standard devices",
-                removed == 0 ? NULL : "credentials: {mounts: [DEVICE]}",
-                "only the standard devices are given; %zu %s and %zu %s taken out", removed,
-                removed == 1 ? "device" : "devices", rules,
-                rules == 1 ? "cgroup rule was" : "cgroup rules were");
+    if (removed == 0) {
+        harden_note(hardened, CHANGE_REMOVED, "linux.resources.devices", "rules of the device cgroup",
+                    "device.removed", DEVICES_RULE, NULL,
+                    "only the standard devices may be opened; %zu rules of the device cgroup were taken out",
+                    rules);
+        return;
+    }
+    /* One line allows one device; nobody writes eight of them. */
+    memory_owned char *remedy =
+        removed == 1 ? harden_remedy("credentials", "mounts", text_string(&names)) : NULL;
+    if (removed > NAMES_MAX)
+        text_format(&names, " and %zu more", removed - NAMES_MAX);
+    harden_note(hardened, CHANGE_REMOVED, "linux.devices", text_string(&names), "device.removed",
+                DEVICES_RULE, remedy, "only the standard devices are given; %zu %s not", removed,
+                removed == 1 ? "is" : "are");
 }

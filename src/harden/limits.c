@@ -1,6 +1,7 @@
 #include <inttypes.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "harden/parts.h"
 
 void harden_limits(const struct policy *policy, struct hardened *hardened) {
@@ -16,7 +17,10 @@ void harden_limits(const struct policy *policy, struct hardened *hardened) {
     /* Engines write 0 and -1 for "no limit". */
     if (limit->set && limit->value > 0 && limit->value <= policy->pids.value)
         return;
-    harden_note(hardened, CHANGE_SET, "linux.resources.pids.limit", "pids", NULL, "limits.pids",
-                "limits: {pids: NUMBER}", "at most %" PRId64 " processes and threads", policy->pids.value);
+    memory_owned char *remedy = limit->set && limit->value > 0
+                                    ? text_formatted("limits: {pids: %" PRId64 "}", limit->value)
+                                    : memory_copy_string("limits: {pids: null}");
+    harden_note(hardened, CHANGE_SET, "linux.resources.pids.limit", "pids", NULL, "limits.pids", remedy,
+                "at most %" PRId64 " processes and threads", policy->pids.value);
     *limit = policy->pids;
 }

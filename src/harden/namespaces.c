@@ -29,7 +29,7 @@ static fallible refuse_host(const struct policy *policy, const char *type, const
             ERROR_REFUSED,
             "namespace.host.refused: the container would use the host's network (%s), where no wall "
             "can stand (network.mode: %s, %s); use the engine's default network or none, for example "
-            "`--network none`, or a policy with network: {mode: open}",
+            "`--network none`, or a policy with network: {mode: open} (--policy unconfined has no wall)",
             how, policy->network_mode == POLICY_NETWORK_NONE ? "none" : "allowlist", policy->origin);
     return error_new(
         ERROR_REFUSED,
