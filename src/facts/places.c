@@ -134,8 +134,13 @@ static char *fill(const char *pattern, const char *home, uid_t uid) {
 }
 
 static void add_credentials(struct places *places, const char *home) {
+    string_list_owned struct string_list names = {0};
+    fd_owned int directory = open(home, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return;
+    bool listed = search_dot_names(directory, &names);
     for (size_t i = 0; i < credential_names_count; i++)
-        if (!credential_names[i].by_content)
+        if (!credential_names[i].by_content && (!listed || search_may_have(&names, credential_names[i].path)))
             add(places, text_formatted("%s/%s", home, credential_names[i].path), PLACE_CREDENTIAL,
                 credential_names[i].path);
 }

@@ -33,6 +33,13 @@ void places_judge(struct places *places, struct mount_fact *fact);
 /* Adds a path that was found inside a directory, once. */
 void places_append(struct string_list *list, const char *path, bool directory);
 
+/* The names in a directory that begin with a dot, read in one go: most of the well-known names are not there,
+ * and asking for each costs more than the list. False (and no names) for a directory that is too large or not
+ * readable. */
+bool search_dot_names(int directory, struct string_list *names);
+/* Is the first component of a credential's name among them? */
+bool search_may_have(const struct string_list *names, const char *credential);
+
 /* By its path (and for some names its content): the well-known credential that the source is or lies in,
  * whoever's home it is (".ssh" in "/data/backup/.ssh/id_rsa"), or NULL. */
 const char *search_credential_name(const struct mount_fact *fact);

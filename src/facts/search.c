@@ -18,6 +18,7 @@
 #define SEARCH_DEPTH 4
 #define SEARCH_ENTRIES 2000
 #define CONTENT_BYTES 65536
+#define SEARCH_NAMES 1024
 
 /* Sockets by name, at the top of any mounted directory. */
 static const char *const socket_names[] = {
@@ -112,8 +113,37 @@ static void probe(struct mount_fact *fact, const struct credential_name *name, c
     places_append(&fact->credentials, rest, fstat(fd, &status) == 0 && S_ISDIR(status.st_mode));
 }
 
-static void probe_name(struct mount_fact *fact, const struct credential_name *name) {
-    probe(fact, name, name->path);
+bool search_dot_names(int directory, struct string_list *names) {
+    int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *stream = fd >= 0 ? fdopendir(fd) : NULL;
+    if (stream == NULL) {
+        fd_close(fd);
+        return false;
+    }
+    int left = SEARCH_NAMES;
+    const struct dirent *entry;
+    while (left-- > 0 && (entry = readdir(stream)) != NULL)
+        if (entry->d_name[0] == '.')
+            string_list_append(names, entry->d_name);
+    closedir(stream);
+    if (left < 0)
+        string_list_free(names);
+    return left >= 0;
+}
+
+bool search_may_have(const struct string_list *names, const char *credential) {
+    size_t length = strcspn(credential, "/");
+    for (size_t i = 0; i < names->count; i++)
+        if (strncmp(names->items[i], credential, length) == 0 && names->items[i][length] == '\0')
+            return true;
+    return false;
+}
+
+/* `names` NULL: they could not be listed, and each is tried. */
+static void probe_name(struct mount_fact *fact, const struct credential_name *name,
+                       const struct string_list *names) {
+    if (names == NULL || search_may_have(names, name->path))
+        probe(fact, name, name->path);
     /* The directory may be a part of a home: ".../.config" holds "gh/hosts.yml". */
     for (const char *slash = strchr(name->path, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         size_t head = (size_t)(slash - name->path);
@@ -179,8 +209,10 @@ static int walk_depth(const char *real_path) {
 void search_directory(struct mount_fact *fact) {
     if (fact->source_fd < 0 || !S_ISDIR(fact->status.st_mode))
         return;
+    string_list_owned struct string_list names = {0};
+    bool listed = search_dot_names(fact->source_fd, &names);
     for (size_t i = 0; i < credential_names_count; i++)
-        probe_name(fact, &credential_names[i]);
+        probe_name(fact, &credential_names[i], listed ? &names : NULL);
     struct stat status;
     for (size_t i = 0; i < sizeof socket_names / sizeof socket_names[0]; i++)
         if (fstatat(fact->source_fd, socket_names[i], &status, AT_SYMLINK_NOFOLLOW) == 0 &&
