@@ -309,68 +309,68 @@ static uint32_t document_list(const struct document *document, uint32_t architec
     return highest;
 }
 
-/* Appends the code for calls of one audit architecture; x32 shares that of x86_64. */
-static void document_append(const struct document *document, uint32_t architecture,
-                            struct seccomp_program *program) {
+/* What the document says about one audit architecture; x32 shares that of x86_64. */
+static void document_layer(const struct document *document, uint32_t architecture,
+                           struct filter_layer *layer) {
+    size_t count = 0;
+    if (!document_has_architecture(document, architecture)) {
+        layer->ranges[count++] = (struct filter_range){0, SCMP_ACT_KILL};
+        layer->ranges_count = count;
+        return;
+    }
     /* glibc tries new calls first and takes only ENOSYS for "not there". A profile that denies what it does
      * not name with another errno means the calls that were there when it was written. */
     bool stub = (document->default_action & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO;
     uint32_t newer = stub ? SCMP_ACT_ERRNO(ENOSYS) : document->default_action;
-    struct filter_list list = {0};
-    struct filter_range ranges[6];
-    size_t count = 0;
-    uint32_t highest = document_list(document, architecture, &list);
-    ranges[count++] = (struct filter_range){0, document->default_action};
+    uint32_t highest = document_list(document, architecture, &layer->rules);
+    layer->ranges[count++] = (struct filter_range){0, document->default_action};
     if (highest > 0)
-        ranges[count++] = (struct filter_range){highest + 1, newer};
+        layer->ranges[count++] = (struct filter_range){highest + 1, newer};
     if (architecture == SCMP_ARCH_X86_64 && document_has_architecture(document, SCMP_ARCH_X32)) {
-        highest = document_list(document, SCMP_ARCH_X32, &list);
-        ranges[count++] = (struct filter_range){X32_BIT, document->default_action};
+        highest = document_list(document, SCMP_ARCH_X32, &layer->rules);
+        layer->ranges[count++] = (struct filter_range){X32_BIT, document->default_action};
         if (highest > 0)
-            ranges[count++] = (struct filter_range){highest + 1, newer};
-        ranges[count++] = (struct filter_range){NO_CALL_START, document->default_action};
+            layer->ranges[count++] = (struct filter_range){highest + 1, newer};
+        layer->ranges[count++] = (struct filter_range){NO_CALL_START, document->default_action};
     } else if (architecture == SCMP_ARCH_X86_64) {
-        ranges[count++] = (struct filter_range){X32_BIT, SCMP_ACT_KILL};
-        ranges[count++] = (struct filter_range){UINT32_MAX, document->default_action};
+        layer->ranges[count++] = (struct filter_range){X32_BIT, SCMP_ACT_KILL};
+        layer->ranges[count++] = (struct filter_range){UINT32_MAX, document->default_action};
     } else {
-        ranges[count++] = (struct filter_range){NO_CALL_START, document->default_action};
+        layer->ranges[count++] = (struct filter_range){NO_CALL_START, document->default_action};
     }
-    filter_append(program, architecture, &list, ranges, count);
-    filter_list_free(&list);
+    layer->ranges_count = count;
 }
 
-/* Appends the program of one document; *listener_path is the one that documents so far agreed on. */
-static fallible document_compile(const struct oci_seccomp *source, struct seccomp_program *program,
-                                 const char **listener_path) {
-    struct document document __attribute__((cleanup(document_clear))) = {0};
-    TRY(document_parse(source, &document));
-    if (document.notifies) {
-        /* The kernel gives one listener to a chain of filters. */
-        if (source->listener_path == NULL)
-            return error_new(ERROR_INVALID, "linux.seccomp: SCMP_ACT_NOTIFY without a listenerPath");
-        if (*listener_path != NULL && strcmp(*listener_path, source->listener_path) != 0)
-            return error_new(ERROR_UNAVAILABLE,
-                             "linux.seccomp: a listener for %s and one for %s cannot be had at the same time",
-                             *listener_path, source->listener_path);
-        *listener_path = source->listener_path;
-        program->has_listener = true;
-    }
-    for (size_t i = 0; i < document.architectures_count; i++)
-        if (document.architectures[i] != SCMP_ARCH_X32)
-            document_append(&document, document.architectures[i], program);
-    /* An ABI that the document does not name. */
-    filter_append_return(program, SCMP_ACT_KILL);
+/* Appends the code for one architecture, and nothing where no document names it. */
+static void architecture_append(const struct document *documents, size_t count, uint32_t architecture,
+                                struct seccomp_program *program) {
+    bool named = false;
+    for (size_t i = 0; i < count; i++)
+        named |= document_has_architecture(&documents[i], architecture);
+    if (!named)
+        return;
+    struct filter_layer layers[FILTER_LAYERS_MAX] = {0};
+    for (size_t i = 0; i < count; i++)
+        document_layer(&documents[i], architecture, &layers[i]);
+    filter_append(program, architecture, layers, count);
+    for (size_t i = 0; i < count; i++)
+        filter_list_free(&layers[i].rules);
+}
+
+/* The kernel gives one listener to a chain of filters: all documents that notify must mean the same. */
+static fallible check_listener(const struct document *document, const struct oci_seccomp *source,
+                               struct seccomp_program *program, const char **listener_path) {
+    if (!document->notifies)
+        return NULL;
+    if (source->listener_path == NULL)
+        return error_new(ERROR_INVALID, "linux.seccomp: SCMP_ACT_NOTIFY without a listenerPath");
+    if (*listener_path != NULL && strcmp(*listener_path, source->listener_path) != 0)
+        return error_new(ERROR_UNAVAILABLE,
+                         "linux.seccomp: a listener for %s and one for %s cannot be had at the same time",
+                         *listener_path, source->listener_path);
+    *listener_path = source->listener_path;
+    program->has_listener = true;
     return NULL;
-}
-
-/* Makes every ALLOW from `start` on a jump to the end, where the next document's instructions will stand. The
- * distances of conditional jumps are relative and within the document, so they stay true. */
-static void program_continue_on_allow(struct seccomp_program *program, size_t start) {
-    for (size_t i = start; i < program->count; i++)
-        if (program->instructions[i].code == (BPF_RET | BPF_K) &&
-            program->instructions[i].k == SECCOMP_RET_ALLOW)
-            program->instructions[i] =
-                (struct sock_filter){.code = BPF_JMP | BPF_JA, .k = (uint32_t)(program->count - i - 1)};
 }
 
 static fallible program_flags(const struct oci_seccomp *const *documents, size_t count,
@@ -399,38 +399,45 @@ static fallible program_flags(const struct oci_seccomp *const *documents, size_t
     return NULL;
 }
 
+static fallible compile(const struct oci_seccomp *const *sources, size_t count, struct document *documents,
+                        struct seccomp_program *program) {
+    const char *listener_path = NULL;
+    size_t parsed = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (sources[i] == NULL)
+            continue;
+        if (parsed == FILTER_LAYERS_MAX)
+            return error_new(ERROR_INVALID, "linux.seccomp: more than %d documents", FILTER_LAYERS_MAX);
+        struct document *document = &documents[parsed++];
+        TRY(document_parse(sources[i], document));
+        TRY(check_listener(document, sources[i], program, &listener_path));
+    }
+    if (parsed == 0)
+        return NULL;
+    /* Their order is that of the filter: native calls first. */
+    const uint32_t architectures[] = {seccomp_arch_native(), SCMP_ARCH_X86_64, SCMP_ARCH_X86,
+                                      SCMP_ARCH_AARCH64, SCMP_ARCH_ARM};
+    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
+        if (i == 0 || architectures[i] != architectures[0])
+            architecture_append(documents, parsed, architectures[i], program);
+    /* An ABI that no document names. */
+    filter_append_return(program, SCMP_ACT_KILL);
+    if (program->count > BPF_MAXINSNS)
+        return error_new(ERROR_INVALID, "linux.seccomp: the filter has %zu instructions, the kernel takes %d",
+                         program->count, BPF_MAXINSNS);
+    return program_flags(sources, count, program);
+}
+
 fallible seccomp_compile(const struct oci_seccomp *const *documents, size_t count,
                          struct seccomp_program *out) {
     *out = (struct seccomp_program){0};
-    struct seccomp_program program = {0};
-    const char *listener_path = NULL;
-    struct error *failed = NULL;
-    /* All features, whatever this kernel has: libseccomp would otherwise try a dozen system calls to find
-     * out, and what is missing shows when the filter is installed. */
-    seccomp_api_set(6);
-    size_t last_start = 0;
-    bool any = false;
-    for (size_t i = 0; failed == NULL && i < count; i++) {
-        if (documents[i] == NULL)
-            continue;
-        if (any)
-            program_continue_on_allow(&program, last_start);
-        any = true;
-        last_start = program.count;
-        failed = document_compile(documents[i], &program, &listener_path);
-    }
-    if (failed == NULL && any)
-        failed = program_flags(documents, count, &program);
-    if (failed == NULL && program.count > BPF_MAXINSNS)
-        failed =
-            error_new(ERROR_INVALID, "linux.seccomp: the filter has %zu instructions, the kernel takes %d",
-                      program.count, BPF_MAXINSNS);
-    if (failed != NULL) {
-        seccomp_program_free(&program);
-        return failed;
-    }
-    *out = program;
-    return NULL;
+    struct document parsed[FILTER_LAYERS_MAX] = {0};
+    struct error *failed = compile(documents, count, parsed, out);
+    for (size_t i = 0; i < FILTER_LAYERS_MAX; i++)
+        document_clear(&parsed[i]);
+    if (failed != NULL)
+        seccomp_program_free(out);
+    return failed;
 }
 
 void seccomp_program_free(struct seccomp_program *program) {

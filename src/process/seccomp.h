@@ -18,9 +18,9 @@ struct seccomp_program {
  * final, ALLOW goes on to the next document. So what the first denies is never widened by the second, and the
  * observer (last) only sees what all others allow. Joined because one listener can be had for a chain of
  * filters, and an ERRNO of a separate filter would win over the notification that the record needs. For the
- * same reason all documents that notify must name the same listenerPath (ERROR_UNAVAILABLE otherwise), and one
- * without is ERROR_INVALID, as is every word that the specification does not know. Calls that the machine does
- * not know are ignored; calls newer than a profile get ENOSYS where its default is another errno. */
+ * same reason all documents that notify must name the same listenerPath (ERROR_UNAVAILABLE otherwise), and
+ * one without is ERROR_INVALID, as is every word that the specification does not know. Calls that the machine
+ * does not know are ignored; calls newer than a profile get ENOSYS where its default is another errno. */
 fallible seccomp_compile(const struct oci_seccomp *const *documents, size_t count,
                          struct seccomp_program *out);
 void seccomp_program_free(struct seccomp_program *program);

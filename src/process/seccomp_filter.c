@@ -191,29 +191,49 @@ static size_t emit_rules(struct seccomp_program *program, const struct filter_ru
     return size;
 }
 
-/* --- the tree --- */
+/* --- spans: numbers with one verdict --- */
 
-/* Numbers from `start` up to the next span: `count` conditional rules, then `action`. */
-struct span {
-    uint32_t start;
+/* What one layer says: `count` conditional rules, then `action`. */
+struct stage {
     uint32_t action;
     const struct filter_rule *rules;
     size_t count;
 };
 
+/* Numbers from `start` up to the next span. ALLOW in a stage asks the next one. */
+struct span {
+    uint32_t start;
+    size_t stages_count;
+    struct stage stages[FILTER_LAYERS_MAX];
+};
+
 struct spans {
     struct span *items;
     size_t count;
+    size_t capacity;
 };
 
-static void spans_add(struct spans *spans, struct span span) {
-    struct span *last = spans->count > 0 ? &spans->items[spans->count - 1] : NULL;
-    if (last != NULL && last->start == span.start)
+static bool span_is(const struct span *span, uint32_t action) {
+    return span->stages_count == 1 && span->stages[0].count == 0 && span->stages[0].action == action;
+}
+
+static void spans_add(struct spans *spans, const struct span *span) {
+    if (spans->count > 0 && spans->items[spans->count - 1].start == span->start)
         spans->count--; /* the last one was empty */
-    last = spans->count > 0 ? &spans->items[spans->count - 1] : NULL;
-    if (last != NULL && last->count == 0 && span.count == 0 && last->action == span.action)
+    const struct span *last = spans->count > 0 ? &spans->items[spans->count - 1] : NULL;
+    if (last != NULL && span_is(span, span->stages[0].action) && span_is(last, span->stages[0].action))
         return; /* goes on */
-    spans->items[spans->count++] = span;
+    /* Grown by powers of two. Joined neighbours leave some hundred of the thousands that a profile could
+     * have. */
+    if (spans->count == spans->capacity) {
+        spans->capacity = spans->capacity == 0 ? 64 : 2 * spans->capacity;
+        spans->items = memory_resize(spans->items, spans->capacity, sizeof *spans->items);
+    }
+    spans->items[spans->count++] = *span;
+}
+
+static void spans_add_stage(struct spans *spans, uint32_t start, struct stage stage) {
+    spans_add(spans, &(struct span){.start = start, .stages_count = 1, .stages = {stage}});
 }
 
 static int compare_rules(const void *left, const void *right) {
@@ -223,40 +243,91 @@ static int compare_rules(const void *left, const void *right) {
     return a->order < b->order ? -1 : a->order > b->order;
 }
 
-static struct spans spans_build(const struct filter_list *rules, const struct filter_range *ranges,
-                                size_t ranges_count) {
-    /* Each number starts a span and ends one, each range starts one. */
-    struct spans spans = {.items =
-                              memory_zeroed((2 * rules->count + ranges_count + 1) * sizeof(struct span))};
+/* The rules from `next` on for one number as a stage; moves `next` behind them. */
+static struct stage stage_build(const struct filter_list *rules, size_t *next, uint32_t otherwise) {
+    struct stage stage = {.action = otherwise, .rules = &rules->rules[*next]};
+    const struct filter_rule *unconditional = NULL;
+    uint32_t number = stage.rules->number;
+    for (; *next < rules->count && rules->rules[*next].number == number; (*next)++, stage.count++)
+        if (unconditional == NULL && rules->rules[*next].count == 0)
+            unconditional = &rules->rules[*next];
+    if (unconditional != NULL)
+        stage = (struct stage){.action = unconditional->action};
+    return stage;
+}
+
+static struct spans layer_spans(struct filter_layer *layer) {
+    struct filter_list *rules = &layer->rules;
+    if (rules->count > 0)
+        qsort(rules->rules, rules->count, sizeof *rules->rules, compare_rules);
+    struct spans spans = {0};
     size_t next = 0;
-    for (size_t range = 0; range < ranges_count; range++) {
-        uint32_t otherwise = ranges[range].default_action;
-        uint32_t last = range + 1 < ranges_count ? ranges[range + 1].start - 1 : UINT32_MAX;
-        spans_add(&spans, (struct span){.start = ranges[range].start, .action = otherwise});
+    for (size_t range = 0; range < layer->ranges_count; range++) {
+        uint32_t otherwise = layer->ranges[range].default_action;
+        uint32_t last = range + 1 < layer->ranges_count ? layer->ranges[range + 1].start - 1 : UINT32_MAX;
+        spans_add_stage(&spans, layer->ranges[range].start, (struct stage){.action = otherwise});
         while (next < rules->count && rules->rules[next].number <= last) {
-            const struct filter_rule *first = &rules->rules[next];
-            struct span span = {.start = first->number, .action = otherwise, .rules = first};
-            const struct filter_rule *unconditional = NULL;
-            for (; next < rules->count && rules->rules[next].number == first->number; next++, span.count++)
-                if (unconditional == NULL && rules->rules[next].count == 0)
-                    unconditional = &rules->rules[next];
-            if (unconditional != NULL) {
-                span.action = unconditional->action;
-                span.count = 0;
-            }
-            spans_add(&spans, span);
-            if (first->number < last)
-                spans_add(&spans, (struct span){.start = first->number + 1, .action = otherwise});
+            uint32_t number = rules->rules[next].number;
+            spans_add_stage(&spans, number, stage_build(rules, &next, otherwise));
+            if (number < last)
+                spans_add_stage(&spans, number + 1, (struct stage){.action = otherwise});
         }
     }
     return spans;
 }
 
+static bool stage_may_allow(const struct stage *stage) {
+    bool allow = stage->action == SECCOMP_RET_ALLOW;
+    for (size_t i = 0; i < stage->count; i++)
+        allow = allow || stage->rules[i].action == SECCOMP_RET_ALLOW;
+    return allow;
+}
+
+/* Adds what the next layer says where the layers so far allow. */
+static struct spans spans_join(struct spans first, struct spans second) {
+    struct spans joined = {0};
+    for (size_t i = 0, k = 0; i < first.count && k < second.count;) {
+        struct span span = first.items[i];
+        const struct span *other = &second.items[k];
+        if (span_is(&span, SECCOMP_RET_ALLOW))
+            span = *other;
+        else if (stage_may_allow(&span.stages[span.stages_count - 1]) && !span_is(other, SECCOMP_RET_ALLOW))
+            span.stages[span.stages_count++] = other->stages[0];
+        span.start = first.items[i].start > other->start ? first.items[i].start : other->start;
+        spans_add(&joined, &span);
+        uint64_t end = i + 1 < first.count ? first.items[i + 1].start : 1ULL << 32;
+        uint64_t other_end = k + 1 < second.count ? second.items[k + 1].start : 1ULL << 32;
+        i += end <= other_end;
+        k += other_end <= end;
+    }
+    free(first.items);
+    free(second.items);
+    return joined;
+}
+
+/* --- the tree --- */
+
+static void emit_leaf(struct seccomp_program *program, const struct span *span) {
+    for (size_t i = 0; i < span->stages_count; i++) {
+        const struct stage *stage = &span->stages[i];
+        bool is_last = i + 1 == span->stages_count;
+        size_t start = program->count;
+        for (size_t k = 0; k < stage->count;)
+            k += emit_rules(program, &stage->rules[k], stage->count - k);
+        if (is_last || stage->action != SECCOMP_RET_ALLOW)
+            filter_append_return(program, stage->action);
+        for (size_t k = start; !is_last && k < program->count; k++) {
+            struct sock_filter *instruction = &program->instructions[k];
+            if (instruction->code == (BPF_RET | BPF_K) && instruction->k == SECCOMP_RET_ALLOW)
+                *instruction =
+                    (struct sock_filter){.code = BPF_JMP | BPF_JA, .k = (uint32_t)(program->count - k - 1)};
+        }
+    }
+}
+
 static void emit_tree(struct seccomp_program *program, const struct span *spans, size_t count) {
     if (count == 1) {
-        for (size_t i = 0; i < spans->count;)
-            i += emit_rules(program, &spans->rules[i], spans->count - i);
-        filter_append_return(program, spans->action);
+        emit_leaf(program, spans);
         return;
     }
     size_t half = count / 2, jump = program->count;
@@ -277,11 +348,11 @@ static void emit_tree(struct seccomp_program *program, const struct span *spans,
     emit_tree(program, spans + half, count - half);
 }
 
-void filter_append(struct seccomp_program *program, uint32_t audit_arch, struct filter_list *rules,
-                   const struct filter_range *ranges, size_t ranges_count) {
-    if (rules->count > 0)
-        qsort(rules->rules, rules->count, sizeof *rules->rules, compare_rules);
-    struct spans spans = spans_build(rules, ranges, ranges_count);
+void filter_append(struct seccomp_program *program, uint32_t audit_arch, struct filter_layer *layers,
+                   size_t count) {
+    struct spans spans = layer_spans(&layers[0]);
+    for (size_t i = 1; i < count; i++)
+        spans = spans_join(spans, layer_spans(&layers[i]));
     emit_load(program, offsetof(struct seccomp_data, arch));
     emit_jump(program, BPF_JEQ, audit_arch, 1, 0);
     size_t jump = program->count;

@@ -34,12 +34,22 @@ struct filter_range {
     uint32_t default_action;
 };
 
-/* Appends the code for calls of `audit_arch`; for others it jumps over it. A call that a rule without
- * conditions names gets the action of the first such rule (as libseccomp has it); else the first rule whose
- * conditions hold decides, else the default of the number's range. `ranges` is in ascending order and begins
- * at 0; rules are sorted in place. */
-void filter_append(struct seccomp_program *program, uint32_t audit_arch, struct filter_list *rules,
-                   const struct filter_range *ranges, size_t ranges_count);
+/* What one document says about one audit architecture. A call that a rule without conditions names gets the
+ * action of the first such rule (as libseccomp has it); else the first rule whose conditions hold decides,
+ * else the default of the number's range. `ranges` is in ascending order and begins at 0. */
+struct filter_layer {
+    struct filter_list rules;
+    struct filter_range ranges[6];
+    size_t ranges_count;
+};
+#define FILTER_LAYERS_MAX 4
+
+/* Appends the code for calls of `audit_arch`; for others it jumps over it. A layer's verdict is final unless
+ * it is ALLOW; then the next layer is asked. The layers are joined here, into one tree, and not by running
+ * one program after the other: the kernel runs a filter once for each call of each ABI when it loads it (half
+ * of what loading costs). The rules of the layers are sorted in place. */
+void filter_append(struct seccomp_program *program, uint32_t audit_arch, struct filter_layer *layers,
+                   size_t count);
 
 /* Appends `return action`. */
 void filter_append_return(struct seccomp_program *program, uint32_t action);
