@@ -337,7 +337,8 @@ static const char *rest_in_container_directory(const char *path, bool *pod) {
     bool below = false;
     bool pods = false;
     while (next_component(&path, &component, &length)) {
-        if (pods && length == 36 && strspn(component, "0123456789abcdef-") >= length) {
+        /* A UUID, or for static pods a plain hash. */
+        if (pods && length >= 12 && strspn(component, "0123456789abcdef-") >= length) {
             *pod = true;
             return path + strspn(path, "/");
         }

@@ -9,6 +9,8 @@
 #include "harden/secrets.h"
 #include "policy/match.h"
 
+#define ENVIRONMENT_RULE "credentials.inherit_user_credentials: false"
+
 /* Names that are credentials whatever their value. */
 static const char *const exact[] = {"GITHUB_TOKEN",
                                     "GH_TOKEN",
@@ -171,9 +173,19 @@ const char *harden_environment_reason(const struct policy *policy, const char *n
     return secret_shape(value);
 }
 
+/* An image may bring a million of them; so many names are told one by one. */
+#define TOLD_MAX 256
+
+static void note_variable(struct hardened *hardened, const char *name, const char *why) {
+    memory_owned char *remedy = harden_remedy("credentials", "environment", name);
+    harden_note(hardened, CHANGE_REMOVED, "process.env", name, "credential.env.removed", ENVIRONMENT_RULE,
+                remedy, "environment variable %s was removed: %s", name, why);
+}
+
 void harden_environment(struct oci_process *process, const struct policy *policy, struct hardened *hardened) {
     string_list_owned struct string_list told = {0};
     size_t kept = 0;
+    size_t untold = 0;
     struct string_list *env = &process->env;
     for (size_t i = 0; i < env->count; i++) {
         const char *equals = strchr(env->items[i], '=');
@@ -189,13 +201,18 @@ void harden_environment(struct oci_process *process, const struct policy *policy
         free(env->items[i]);
         if (string_list_contains(&told, name)) /* given twice, told once */
             continue;
+        if (told.count >= TOLD_MAX) {
+            untold++;
+            continue;
+        }
         string_list_append(&told, name);
-        memory_owned char *remedy = harden_remedy("credentials", "environment", name);
-        harden_note(hardened, CHANGE_REMOVED, "process.env", name, "credential.env.removed",
-                    "credentials.inherit_user_credentials: false", remedy,
-                    "environment variable %s was removed: %s", name, why);
+        note_variable(hardened, name, why);
     }
     env->count = kept;
     if (env->items != NULL)
         env->items[kept] = NULL;
+    if (untold > 0)
+        harden_note(hardened, CHANGE_REMOVED, "process.env", "*", "credential.env.removed", ENVIRONMENT_RULE,
+                    NULL, "%zu more environment variables with names or values of credentials were removed",
+                    untold);
 }

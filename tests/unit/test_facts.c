@@ -328,6 +328,7 @@ static void engine_paths_by_form(void **state) {
         {"/var/lib/kubelet/pods/0a1b2c3d-0000-1111-2222-333344445555/volumes/kubernetes.io~empty-dir/x",
          false, true},
         {"/var/lib/kubelet/pods/0a1b2c3d-0000-1111-2222-333344445555/volumes", false, false},
+        {"/var/lib/kubelet/pods/0a1b2c3d000011112222333344445555/containers/app/0a1b2c3d", false, true},
         {"/var/lib/kubelet/pki/kubelet.key", false, false},
         {"/bundle/hosts", true, false},
         {"/bundle/rootfs", false, false},

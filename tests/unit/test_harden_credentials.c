@@ -288,6 +288,19 @@ static void no_message_holds_a_value(void **state) {
     hardened_free(hardened);
 }
 
+static void a_flood_of_names_is_told_in_a_bounded_way(void **state) {
+    struct oci_process process = {0};
+    for (int i = 0; i < 20000; i++)
+        string_list_append_owned(&process.env, text_formatted("T%d_TOKEN=x", i));
+    struct hardened *hardened = memory_zeroed(sizeof *hardened);
+    harden_environment(&process, *state, hardened);
+    assert_int_equal(process.env.count, 0);
+    assert_int_equal(hardened->changes_count, 257);
+    assert_non_null(strstr(hardened->changes[256].message, "19744 more"));
+    string_list_free(&process.env);
+    hardened_free(hardened);
+}
+
 static void remedies_are_yaml(void **state) {
     (void)state;
     static const struct {
@@ -308,9 +321,13 @@ static void remedies_are_yaml(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        WITH_POLICY(credentials_are_removed), WITH_POLICY(look_alikes_stay),
-        cmocka_unit_test(values_have_shapes), WITH_POLICY(a_token_under_a_harmless_name),
-        WITH_POLICY(an_explicit_grant_wins),  WITH_POLICY(no_message_holds_a_value),
+        WITH_POLICY(credentials_are_removed),
+        WITH_POLICY(look_alikes_stay),
+        cmocka_unit_test(values_have_shapes),
+        WITH_POLICY(a_token_under_a_harmless_name),
+        WITH_POLICY(an_explicit_grant_wins),
+        WITH_POLICY(no_message_holds_a_value),
+        WITH_POLICY(a_flood_of_names_is_told_in_a_bounded_way),
         cmocka_unit_test(remedies_are_yaml),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
