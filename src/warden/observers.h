@@ -28,10 +28,11 @@ struct warden_context {
  * false when the listener has no more tasks (close it). */
 bool notify_handle(struct warden_context *context, int listener, const char *exec_id);
 
-/* files.c: events of the fanotify group: denies opens of decoys and records them. */
+/* files.c: events of the decoys' group: denies opens of decoys and records them. */
 void files_handle(struct warden_context *context);
-/* files.c: a permission group with one mark for each decoy descriptor (O_RDONLY). *out -1 with an error when it
- * cannot be had. */
+/* files.c: a permission group with one mark for each decoy descriptor (O_RDONLY), in the order of decoy_paths. Without
+ * the privilege for that a group that only notices opens: they are recorded as observed, without a process. *out -1 with
+ * an error when neither can be had. */
 fallible files_watch_decoys(const int *decoys, size_t count, int *out);
 
 /* packets.c: messages of the packet log: attributes the process, records, answers a held SYN with a reset. */

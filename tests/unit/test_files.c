@@ -261,6 +261,44 @@ static void the_path_is_the_containers(void **state) {
     free(log);
 }
 
+/* Without CAP_SYS_ADMIN of the machine: noticed, not denied, and without a name. */
+static void watched_without_privilege(void **state) {
+    (void)state;
+    struct trap trap;
+    if (geteuid() != 0)
+        skip();
+    /* The warden's side in a child of another uid; the log is opened as root before. */
+    bool usable = trap_open(&trap);
+    fd_close(trap.context.decoy_group);
+    if (!usable)
+        skip();
+    pid_t pid = fork();
+    if (pid == 0) {
+        int fds[2] = {open(trap.decoys[0], O_RDONLY | O_CLOEXEC), open(trap.decoys[1], O_RDONLY | O_CLOEXEC)};
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(40);
+        struct error *error = files_watch_decoys(fds, 2, &trap.context.decoy_group);
+        int number;
+        if (error != NULL || !opens(trap.decoys[1], &number) || !opens(trap.plain, &number))
+            _exit(41);
+        files_handle(&trap.context);
+        files_handle(&trap.context); /* nothing more: does not wait */
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    trap.context.decoy_group = -1;
+    char *path = memory_copy_string(trap.decoys[1]), *log = trap_close(&trap);
+    assert_int_equal(WEXITSTATUS(status), 0);
+    assert_int_equal(lines_with(log, "\"fs.decoy.opened\""), 1);
+    assert_int_equal(lines_with(log, "\"action_id\":3"), 1);
+    char *part = text_formatted("\"path\":\"%s\"", path);
+    assert_int_equal(lines_with(log, part), 1);
+    free(part);
+    free(path);
+    free(log);
+}
+
 static void what_cannot_be_watched(void **state) {
     (void)state;
     if (geteuid() != 0)
@@ -282,7 +320,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(opens_are_denied_and_recorded),   cmocka_unit_test(the_machine_is_let_through),
         cmocka_unit_test(another_pid_namespace_is_denied), cmocka_unit_test(the_path_is_the_containers),
-        cmocka_unit_test(what_cannot_be_watched),
+        cmocka_unit_test(watched_without_privilege),       cmocka_unit_test(what_cannot_be_watched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
