@@ -181,9 +181,11 @@ static struct error *cgroup_prepare(struct creation *creation) {
     struct container_state *state = creation->container->state;
     default_limits_degrade(creation);
     struct string_list created = {0};
-    TRY(cgroup_make(state->cgroup, &created));
+    struct error *error = cgroup_make(state->cgroup, &created);
+    /* From here on only what was really made may be removed: where it failed, nothing was. */
     string_list_free(&state->cgroups_created);
     state->cgroups_created = created;
+    TRY(error);
     fault_point("cgroup");
     TRY(cgroup_apply(state->cgroup, creation->prepared.hardened->config->linux_config->resources));
     fault_point("cgroup-limits");
@@ -234,6 +236,11 @@ static struct error *pairs_open(struct creation *creation) {
     return NULL;
 }
 
+/* CLONE_INTO_CGROUP is refused where moving there works: a threaded parent, a cgroup with controllers below it. */
+static bool is_refused_birth(int number) {
+    return number == EBUSY || number == EOPNOTSUPP || number == EACCES || number == EINVAL;
+}
+
 static struct error *init_clone(struct creation *creation) {
     const struct prepared *prepared = &creation->prepared;
     bool unprivileged = geteuid() != 0;
@@ -258,10 +265,19 @@ static struct error *init_clone(struct creation *creation) {
         .create_sync = creation->sync[0],
         .channel = creation->channel[0],
         .warden_channel = creation->channel[1],
+        .state_directory = creation->container->directory,
         .start_listening = creation->start_listening,
         .console = creation->console[0],
     };
-    TRY(namespace_clone(&creation->namespaces, born_in, init_in_stage, init_run, &plan, &creation->pid, &creation->pidfd));
+    struct error *error = namespace_clone(&creation->namespaces, born_in, init_in_stage, init_run, &plan, &creation->pid,
+                                          &creation->pidfd);
+    if (error != NULL && born_in >= 0 && is_refused_birth(error->number)) {
+        error_free(error);
+        plan.born_in_unified = false;
+        error = namespace_clone(&creation->namespaces, -1, init_in_stage, init_run, &plan, &creation->pid,
+                                &creation->pidfd);
+    }
+    TRY(error);
     fault_point("clone");
     fd_close(fd_take(&creation->sync[1]));
     return process_identify(creation->pid, &creation->container->state->init);

@@ -267,6 +267,7 @@ int init_run(void *data) {
     const struct init_plan *plan = data;
     fd_close(plan->create_sync);
     fd_close(plan->warden_channel);
+    fd_close(plan->state_directory);
     struct readiness ready = {0};
     struct error *error = prepare(plan, &ready);
     if (error != NULL) {

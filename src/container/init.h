@@ -33,6 +33,7 @@ struct init_plan {
     int create_sync;     /* create's end, closed by init */
     int channel;         /* init's end of the warden's channel, -1: no warden */
     int warden_channel;  /* the warden's end, closed by init */
+    int state_directory; /* closed by init: it carries create's lock */
     int start_listening; /* where `start` connects */
     int console;         /* where the terminal is sent, -1: none */
 };
