@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "sys/calls.h"
 
-#define NONE -1
+#define NONE (-1)
 #define LINKS_MAX 40 /* as many symlinks as the kernel follows */
 #define CAPABILITY_DAC_OVERRIDE 1
 

@@ -84,6 +84,7 @@ static void record(struct warden_context *context, const struct seccomp_notif *r
     event->exec_id = exec_id;
     /* What could not be written is counted in the next record; the denial does not depend on it. */
     error_ignore(record_write(context->log, event));
+    event->process = NULL;
     record_process_clear(&process);
 }
 
