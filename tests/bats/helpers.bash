@@ -91,6 +91,12 @@ leftovers() {
         sleep 0.1
     done
     printf 'left behind: %s\n' "$found"
+    # so that the next test starts clean: safe, because only this run's processes are in this process-id namespace
+    if [ "${PINFOLD_TEST_PRIVATE-}" = 1 ] && [ "$(readlink /proc/1/exe)" != /sbin/init ]; then
+        sed -n 's/^process \([0-9]*\).*/\1/p' <<<"$found" | sort -u | xargs -r kill -9 2>/dev/null
+        sed -n 's/^mount //p' <<<"$found" | sort -r | xargs -r -d '\n' umount -l 2>/dev/null
+        sed -n 's/^cgroup //p' <<<"$found" | sort -r | xargs -r rmdir 2>/dev/null
+    fi
     return 1
 }
 list_leftovers() {
