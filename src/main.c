@@ -14,7 +14,8 @@
 #include "cli/options.h"
 #include "warden/warden.h"
 
-static fallible log_command_entry(const struct global_options *global, int argc, char **argv, int *exit_status) {
+static fallible log_command_entry(const struct global_options *global, int argc, char **argv,
+                                  int *exit_status) {
     (void)global;
     return log_command(argc, argv, exit_status);
 }
@@ -92,7 +93,8 @@ static void log_write(const struct global_options *global, const char *message) 
     } else {
         text_format(&json.text, "time=\"%s\" level=error msg=\"%s\"\n", stamp, message);
     }
-    error_ignore(fd_write_all(fd, text_string(&json.text), json.text.length, global->log)); /* stderr has it too */
+    error_ignore(
+        fd_write_all(fd, text_string(&json.text), json.text.length, global->log)); /* stderr has it too */
 }
 
 /* containerd takes a missing log file for an error of its own. */
@@ -110,7 +112,8 @@ static struct error *cgroup_manager_parse(const char *name, bool systemd, enum c
     else if (strcmp(name, "disabled") == 0)
         *out = CGROUP_MANAGER_DISABLED;
     else
-        return error_new(ERROR_USAGE, "--cgroup-manager: expected cgroupfs, systemd or disabled, found \"%s\"", name);
+        return error_new(ERROR_USAGE,
+                         "--cgroup-manager: expected cgroupfs, systemd or disabled, found \"%s\"", name);
     return NULL;
 }
 

@@ -23,8 +23,8 @@ static const char *const known_wording[ERROR_KIND_COUNT] = {
     [ERROR_COMMAND_DENIED] = "exec: \"%s\": permission denied",
 };
 
-/* strerror's words for these three make podman and dockerd report 126 or 127, which mean "the command cannot be
- * run"; only the ERROR_COMMAND kinds may say that. */
+/* strerror's words for these three make podman and dockerd report 126 or 127, which mean "the command cannot
+ * be run"; only the ERROR_COMMAND kinds may say that. */
 static const char *system_wording(int number) {
     switch (number) {
     case ENOENT:

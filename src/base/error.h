@@ -10,21 +10,21 @@
 #include <stdbool.h>
 
 enum error_kind {
-    ERROR_SYSTEM,             /* a system call failed; has an errno */
-    ERROR_INVALID,            /* a document or argument is wrong: the message names the field and what is allowed */
-    ERROR_USAGE,              /* the command line is wrong */
-    ERROR_REFUSED,            /* the policy refuses what was asked; the message carries the reason code */
-    ERROR_UNAVAILABLE,        /* this machine lacks a mechanism that was promised */
-    ERROR_CONTAINER_MISSING,  /* "container does not exist" */
-    ERROR_CONTAINER_EXISTS,   /* "container with given ID already exists" */
-    ERROR_ID_FORMAT,          /* "invalid container ID format" */
-    ERROR_NOT_RUNNING,        /* "container not running" */
-    ERROR_ALREADY_STARTED,    /* "cannot start an already running container" */
-    ERROR_EXEC_STOPPED,       /* "cannot exec in a stopped container" */
-    ERROR_NOT_STOPPED,        /* "cannot delete container X that is not stopped: STATUS" */
-    ERROR_COMMAND_NOT_FOUND,  /* exec: "X": executable file not found in $PATH: no such file or directory */
-    ERROR_COMMAND_MISSING,    /* exec: "/X": stat /X: no such file or directory */
-    ERROR_COMMAND_DENIED,     /* exec: "/X": permission denied */
+    ERROR_SYSTEM,      /* a system call failed; has an errno */
+    ERROR_INVALID,     /* a document or argument is wrong: the message names the field and what is allowed */
+    ERROR_USAGE,       /* the command line is wrong */
+    ERROR_REFUSED,     /* the policy refuses what was asked; the message carries the reason code */
+    ERROR_UNAVAILABLE, /* this machine lacks a mechanism that was promised */
+    ERROR_CONTAINER_MISSING, /* "container does not exist" */
+    ERROR_CONTAINER_EXISTS,  /* "container with given ID already exists" */
+    ERROR_ID_FORMAT,         /* "invalid container ID format" */
+    ERROR_NOT_RUNNING,       /* "container not running" */
+    ERROR_ALREADY_STARTED,   /* "cannot start an already running container" */
+    ERROR_EXEC_STOPPED,      /* "cannot exec in a stopped container" */
+    ERROR_NOT_STOPPED,       /* "cannot delete container X that is not stopped: STATUS" */
+    ERROR_COMMAND_NOT_FOUND, /* exec: "X": executable file not found in $PATH: no such file or directory */
+    ERROR_COMMAND_MISSING,   /* exec: "/X": stat /X: no such file or directory */
+    ERROR_COMMAND_DENIED,    /* exec: "/X": permission denied */
     ERROR_KIND_COUNT
 };
 
@@ -51,9 +51,9 @@ fallible error_known(enum error_kind kind, const char *subject);
 /* Puts `context: ` before the message of `cause`; NULL stays NULL. Kind and errno are kept. */
 fallible error_context(struct error *cause, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Sends an error (or, for NULL, "no error") as one message through a SOCK_SEQPACKET socket, and receives it at
- * the other end; a peer that closed without a word becomes ERROR_SYSTEM with EPIPE. Neither allocates before the
- * message has arrived, so a child may use it before exec. error_receive returns what was sent. */
+/* Sends an error (or, for NULL, "no error") as one message through a SOCK_SEQPACKET socket, and receives it
+ * at the other end; a peer that closed without a word becomes ERROR_SYSTEM with EPIPE. Neither allocates
+ * before the message has arrived, so a child may use it before exec. error_receive returns what was sent. */
 void error_send(int socket, const struct error *error);
 fallible error_receive(int socket);
 
@@ -66,9 +66,9 @@ void error_ignore(struct error *error);
 #define error_owned __attribute__((cleanup(error_cleanup))) struct error *
 
 /* Returns from the enclosing fallible function when `expression` fails. */
-#define TRY(expression)                                                                                       \
-    do {                                                                                                      \
-        struct error *try_error = (expression);                                                               \
-        if (try_error != NULL)                                                                                \
-            return try_error;                                                                                 \
+#define TRY(expression)                                                                                      \
+    do {                                                                                                     \
+        struct error *try_error = (expression);                                                              \
+        if (try_error != NULL)                                                                               \
+            return try_error;                                                                                \
     } while (0)

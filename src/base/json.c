@@ -35,12 +35,15 @@ void json_array_end(struct json_writer *json) {
     json->comma = true;
 }
 
-/* Length of the valid UTF-8 sequence at `bytes` (RFC 3629: no surrogates, no overlong forms), 0 if it is none. */
+/* Length of the valid UTF-8 sequence at `bytes` (RFC 3629: no surrogates, no overlong forms), 0 if it is
+ * none. */
 static size_t utf8_sequence(const unsigned char *bytes, size_t left) {
     unsigned char first = bytes[0];
-    size_t length = first < 0x80 ? 1 : first >= 0xc2 && first <= 0xdf ? 2 : first >= 0xe0 && first <= 0xef ? 3
-                  : first >= 0xf0 && first <= 0xf4                    ? 4
-                                                                      : 0;
+    size_t length = first < 0x80                     ? 1
+                    : first >= 0xc2 && first <= 0xdf ? 2
+                    : first >= 0xe0 && first <= 0xef ? 3
+                    : first >= 0xf0 && first <= 0xf4 ? 4
+                                                     : 0;
     if (length == 0 || length > left)
         return 0;
     for (size_t i = 1; i < length; i++)

@@ -14,7 +14,8 @@ struct text {
 void text_append(struct text *text, const char *string);
 void text_append_bytes(struct text *text, const void *bytes, size_t length);
 void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void text_vformat(struct text *text, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
+void text_vformat(struct text *text, const char *format, va_list arguments)
+    __attribute__((format(printf, 2, 0)));
 /* The string, never NULL; it is still the text's. */
 const char *text_string(const struct text *text);
 /* Hands the string over to the caller and leaves the text empty; never NULL. */
@@ -29,8 +30,8 @@ char *text_formatted(const char *format, ...) __attribute__((format(printf, 1, 2
 bool text_starts_with(const char *string, const char *prefix);
 bool text_ends_with(const char *string, const char *suffix);
 
-/* A list of strings, always followed by a NULL so that `items` serves as argv or envp; `items` is NULL when the
- * list is empty and was never appended to. */
+/* A list of strings, always followed by a NULL so that `items` serves as argv or envp; `items` is NULL when
+ * the list is empty and was never appended to. */
 struct string_list {
     char **items;
     size_t count;

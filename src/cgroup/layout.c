@@ -60,8 +60,8 @@ static bool mount_parse(char *line, struct mount *out) {
     char *source = strsep(&rest, " ");
     if (word == NULL || type == NULL || source == NULL || rest == NULL)
         return false;
-    *out = (struct mount){.id = atoi(fields[0]),
-                          .parent = atoi(fields[1]),
+    *out = (struct mount){.id = (int)strtol(fields[0], NULL, 10),
+                          .parent = (int)strtol(fields[1], NULL, 10),
                           .root = memory_copy_string(unescape(fields[3])),
                           .point = memory_copy_string(unescape(fields[4])),
                           .type = memory_copy_string(type),

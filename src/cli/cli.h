@@ -11,7 +11,8 @@ struct global_options {
 };
 
 /* A subcommand: argv[0] is its name. *exit_status is 0 unless it says otherwise. */
-typedef fallible (*command_function)(const struct global_options *global, int argc, char **argv, int *exit_status);
+typedef fallible (*command_function)(const struct global_options *global, int argc, char **argv,
+                                     int *exit_status);
 
 fallible create_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible run_command(const struct global_options *global, int argc, char **argv, int *exit_status);
@@ -34,9 +35,12 @@ fallible sandbox_command(const struct global_options *global, int argc, char **a
 fallible cli_container_id(const char *command, int argc, char **argv, int first, const char **id);
 /* A number from an option's value. */
 fallible cli_number(const char *option, const char *value, unsigned maximum, unsigned *out);
-/* An absolute path: callers change directory before they say a relative one. The caller frees it. */
-char *cli_absolute_path(const char *path);
-/* Runs a container that was created in the foreground until it ends, deletes it, and gives its exit status. */
-fallible cli_attend(const struct runtime_options *runtime, struct created *created, bool keep, int *exit_status);
+/* The container of a command that takes nothing but its ID; prints the usage and ends for --help. */
+fallible cli_open(const struct global_options *global, const char *command, int argc, char **argv,
+                  enum container_lock lock, struct container **out);
+/* Runs a container that was created in the foreground until it ends, deletes it, and gives its exit status.
+ */
+fallible cli_attend(const struct runtime_options *runtime, struct created *created, bool keep,
+                    int *exit_status);
 /* Fills holes among the descriptors that a caller wants preserved, so that none of ours lands there. */
 fallible cli_reserve_descriptors(unsigned count);

@@ -1,11 +1,13 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/memory.h"
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "process/terminal.h"
 
 struct error *cli_container_id(const char *command, int argc, char **argv, int first, const char **id) {
@@ -13,6 +15,21 @@ struct error *cli_container_id(const char *command, int argc, char **argv, int f
         return error_new(ERROR_USAGE, "\"%s\" requires exactly 1 argument, the container's ID", command);
     *id = argv[first];
     return NULL;
+}
+
+struct error *cli_open(const struct global_options *global, const char *command, int argc, char **argv,
+                       enum container_lock lock, struct container **out) {
+    static const struct option no_options[] = {{NULL, 0, OPTION_FLAG, NULL, NULL}};
+    int first;
+    bool help;
+    const char *id;
+    TRY(options_parse(command, no_options, argc, argv, &first, &help));
+    if (help) {
+        printf("usage: pinfold %s ID\n", command);
+        exit(0);
+    }
+    TRY(cli_container_id(command, argc, argv, first, &id));
+    return container_open(global->runtime.root, id, lock, out);
 }
 
 struct error *cli_number(const char *option, const char *value, unsigned maximum, unsigned *out) {
@@ -23,16 +40,10 @@ struct error *cli_number(const char *option, const char *value, unsigned maximum
     errno = 0;
     unsigned long number = strtoul(value, &end, 10);
     if (errno != 0 || end == value || *end != '\0' || number > maximum)
-        return error_new(ERROR_USAGE, "--%s: expected a number from 0 to %u, found \"%s\"", option, maximum, value);
+        return error_new(ERROR_USAGE, "--%s: expected a number from 0 to %u, found \"%s\"", option, maximum,
+                         value);
     *out = (unsigned)number;
     return NULL;
-}
-
-char *cli_absolute_path(const char *path) {
-    if (path[0] == '/')
-        return memory_copy_string(path);
-    memory_owned char *here = getcwd(NULL, 0);
-    return text_formatted("%s/%s", here ? here : "", path);
 }
 
 struct error *cli_reserve_descriptors(unsigned count) {
@@ -52,7 +63,8 @@ struct error *cli_reserve_descriptors(unsigned count) {
     return NULL;
 }
 
-struct error *cli_attend(const struct runtime_options *runtime, struct created *created, bool keep, int *exit_status) {
+struct error *cli_attend(const struct runtime_options *runtime, struct created *created, bool keep,
+                         int *exit_status) {
     struct error *error = container_start(created->container);
     if (error == NULL)
         error = created->terminal >= 0 ? terminal_attend(created->terminal, created->pidfd)

@@ -18,10 +18,12 @@ static struct error *creation_parse(const char *command, int argc, char **argv, 
     const struct option options[] = {
         {"bundle", 'b', OPTION_VALUE, &line->create.bundle, "the bundle's directory (.)"},
         {"config", 'f', OPTION_VALUE, &line->create.config, "the configuration (config.json in the bundle)"},
-        {"pid-file", 0, OPTION_VALUE, &line->create.pid_file, "where to write the pid of the container's init"},
+        {"pid-file", 0, OPTION_VALUE, &line->create.pid_file,
+         "where to write the pid of the container's init"},
         {"console-socket", 0, OPTION_VALUE, &line->create.console_socket, "where to send the terminal"},
         {"preserve-fds", 0, OPTION_VALUE, &line->preserve_fds, "how many descriptors after 2 to pass on"},
-        {"no-pivot", 0, OPTION_FLAG, &line->create.no_pivot, "for a machine that runs from its initial ramdisk"},
+        {"no-pivot", 0, OPTION_FLAG, &line->create.no_pivot,
+         "for a machine that runs from its initial ramdisk"},
         {"no-new-keyring", 0, OPTION_FLAG, &line->create.no_new_keyring, "keep the session keyring"},
         {"detach", 'd', OPTION_FLAG, &line->detach, "run: do not wait"},
         {"keep", 0, OPTION_FLAG, &line->keep, "run: do not delete at the end"},
@@ -59,7 +61,8 @@ static struct error *run(const struct global_options *global, struct creation_li
         return cli_attend(&global->runtime, &created, line->keep, exit_status);
     struct error *error = container_start(created.container);
     if (error != NULL)
-        error_ignore(container_delete(&global->runtime, created.container, true)); /* the first error says more */
+        error_ignore(
+            container_delete(&global->runtime, created.container, true)); /* the first error says more */
     return error;
 }
 

@@ -34,7 +34,8 @@ static struct error *run(const struct global_options *global, int argc, char **a
         return NULL;
     }
     if (argc - first < 1)
-        return error_new(ERROR_USAGE, "\"exec\" requires the container's ID and a command, or --process FILE");
+        return error_new(ERROR_USAGE,
+                         "\"exec\" requires the container's ID and a command, or --process FILE");
     const char *id = argv[first];
     for (int i = first + 1; i < argc; i++)
         string_list_append(&exec.args, argv[i]);

@@ -9,10 +9,11 @@ struct error *explain_command(const struct global_options *global, int argc, cha
     const char *bundle = ".", *config = NULL;
     bool json = false, help;
     int first;
-    const struct option options[] = {{"bundle", 'b', OPTION_VALUE, &bundle, "the bundle's directory (.)"},
-                                     {"config", 'f', OPTION_VALUE, &config, "the configuration (config.json in it)"},
-                                     {"json", 0, OPTION_FLAG, &json, "as a JSON object"},
-                                     {NULL, 0, OPTION_FLAG, NULL, NULL}};
+    const struct option options[] = {
+        {"bundle", 'b', OPTION_VALUE, &bundle, "the bundle's directory (.)"},
+        {"config", 'f', OPTION_VALUE, &config, "the configuration (config.json in it)"},
+        {"json", 0, OPTION_FLAG, &json, "as a JSON object"},
+        {NULL, 0, OPTION_FLAG, NULL, NULL}};
     TRY(options_parse("explain", options, argc, argv, &first, &help));
     if (help) {
         options_print("pinfold explain [OPTIONS]", options);

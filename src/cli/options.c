@@ -14,7 +14,8 @@ static const struct option *option_find(const struct option *options, const char
 }
 
 static bool takes_value(const struct option *option) {
-    return option->kind == OPTION_VALUE || option->kind == OPTION_LIST || option->kind == OPTION_IGNORED_VALUE;
+    return option->kind == OPTION_VALUE || option->kind == OPTION_LIST ||
+           option->kind == OPTION_IGNORED_VALUE;
 }
 
 static void option_set(const struct option *option, const char *value) {
@@ -34,8 +35,8 @@ static void option_set(const struct option *option, const char *value) {
     }
 }
 
-struct error *options_parse(const char *command, const struct option *options, int argc, char **argv, int *first,
-                            bool *help) {
+struct error *options_parse(const char *command, const struct option *options, int argc, char **argv,
+                            int *first, bool *help) {
     *help = false;
     int index = 1;
     for (; index < argc; index++) {
@@ -54,7 +55,8 @@ struct error *options_parse(const char *command, const struct option *options, i
         }
         const struct option *option = option_find(options, word, length);
         if (option == NULL)
-            return error_new(ERROR_USAGE, "%s: unknown option %s (see %s --help)", command, argv[index], command);
+            return error_new(ERROR_USAGE, "%s: unknown option %s (see %s --help)", command, argv[index],
+                             command);
         const char *value = word[length] == '=' ? word + length + 1 : NULL;
         if (takes_value(option) && value == NULL) {
             if (index + 1 >= argc)

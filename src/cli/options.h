@@ -1,14 +1,15 @@
-/* The command line as engines use it: `--x v` and `--x=v`, long options with one dash too, repeats (the last wins),
- * short ones alone; options end at the first word that is none, so that a command's own are not eaten. */
+/* The command line as engines use it: `--x v` and `--x=v`, long options with one dash too, repeats (the last
+ * wins), short ones alone; options end at the first word that is none, so that a command's own are not eaten.
+ */
 #pragma once
 
 #include "base/error.h"
 #include "base/text.h"
 
 enum option_kind {
-    OPTION_FLAG,   /* bool *; --x=false clears it */
-    OPTION_VALUE,  /* const char ** */
-    OPTION_LIST,   /* struct string_list *, one more with each use */
+    OPTION_FLAG,  /* bool *; --x=false clears it */
+    OPTION_VALUE, /* const char ** */
+    OPTION_LIST,  /* struct string_list *, one more with each use */
     OPTION_IGNORED_FLAG,
     OPTION_IGNORED_VALUE
 };
@@ -21,7 +22,8 @@ struct option {
     const char *help; /* NULL: accepted for callers, not shown */
 };
 
-/* Parses from argv[1]; *first is the index of the first word that is no option. The list ends with a NULL name.
+/* Parses from argv[1]; *first is the index of the first word that is no option. The list ends with a NULL
+ * name.
  * --help and -h set *help. */
 fallible options_parse(const char *command, const struct option *options, int argc, char **argv, int *first,
                        bool *help);

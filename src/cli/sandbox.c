@@ -40,7 +40,8 @@ static struct error *environment_resolve(const struct string_list *wanted, struc
     return NULL;
 }
 
-/* The directory of bundles beside the containers' own; its name is no valid ID, so it is never taken for one. */
+/* The directory of bundles beside the containers' own; its name is no valid ID, so it is never taken for one.
+ */
 static struct error *bundles_directory(const char *root, const char *id, char **out) {
     memory_owned char *directory = text_formatted("%s/.sandboxes", root);
     if (mkdir(root, 0700) < 0 && errno != EEXIST)

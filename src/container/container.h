@@ -1,5 +1,5 @@
-/* The life of a container (runtime.md): create, start, kill, delete, exec. Each command is one function; the command
- * line is cli/'s business. */
+/* The life of a container (runtime.md): create, start, kill, delete, exec. Each command is one function; the
+ * command line is cli/'s business. */
 #pragma once
 
 #include <stdbool.h>
@@ -61,15 +61,16 @@ fallible container_create(const struct runtime_options *runtime, const struct cr
 fallible container_start(struct container *container);
 /* runtime.md, "Kill". */
 fallible container_kill(const struct container *container, int signal, bool all);
-/* runtime.md, "Delete". `force`: kills it first, and what a create that was killed has left is removed too. */
+/* runtime.md, "Delete". `force`: kills it first, and what a create that was killed has left is removed too.
+ */
 fallible container_delete(const struct runtime_options *runtime, struct container *container, bool force);
 
 struct exec_options {
-    const char *process;        /* path of a process document; NULL: `args` in the container's own process */
+    const char *process; /* path of a process document; NULL: `args` in the container's own process */
     struct string_list args;
-    const char *cwd;            /* NULL: the container's */
-    struct string_list env;     /* added */
-    const char *user;           /* "uid[:gid]", NULL: the container's */
+    const char *cwd;        /* NULL: the container's */
+    struct string_list env; /* added */
+    const char *user;       /* "uid[:gid]", NULL: the container's */
     struct string_list capabilities;
     bool tty;
     bool detach;
@@ -78,15 +79,16 @@ struct exec_options {
     const char *console_socket;
     unsigned preserve_fds;
 };
-/* Runs a process in a running container. Attached: *exit_status is the command's. Errors before it runs are the
- * caller's to turn into 255. */
+/* Runs a process in a running container. Attached: *exit_status is the command's. Errors before it runs are
+ * the caller's to turn into 255. */
 fallible container_exec(const struct runtime_options *runtime, struct container *container,
                         const struct exec_options *options, int *exit_status);
 
 /* Waits for a child of this process: 128 + signal, or its exit status. */
 int container_wait(pid_t pid);
 
-/* Hooks of the stored configuration that are run outside: poststart (a failure is an error), poststop (is not). */
+/* Hooks of the stored configuration that are run outside: poststart (a failure is an error), poststop (is
+ * not). */
 fallible container_stored_config(const struct container *container, struct oci_config **out);
 char *container_state_text(const struct container *container, const char *status);
 

@@ -31,6 +31,7 @@ struct creation {
     struct prepared prepared;
     struct container *container;
     struct namespace_plan namespaces;
+    struct bind_source *sources;
     struct mount_set mounts;
     struct seccomp_program seccomp;
     struct record_subject subject;
@@ -67,11 +68,28 @@ static char *fd_path(int fd) {
 
 /* ---- before anything is made ---- */
 
+/* The mount sources as facts/ opened them: what was judged is what is mounted. */
+static struct bind_source *sources_of(const struct hardened *hardened) {
+    struct bind_source *sources = memory_zeroed((hardened->config->mounts_count + 1) * sizeof *sources);
+    for (size_t i = 0; i < hardened->config->mounts_count; i++) {
+        const struct mount_fact *fact = hardened->mount_sources[i];
+        if (fact != NULL)
+            sources[i] = (struct bind_source){.judged = true,
+                                              .fd = fact->source_fd,
+                                              .open_errno = fact->open_errno,
+                                              .path = fact->real_path,
+                                              .device = fact->status.st_dev,
+                                              .inode = fact->status.st_ino};
+    }
+    return sources;
+}
+
 static struct error *terminal_check(const struct creation *creation) {
     const struct create_options *options = creation->options;
     bool terminal = creation->prepared.hardened->config->process->terminal;
     if (terminal && options->console_socket == NULL && !options->attended)
-        return error_new(ERROR_INVALID, "process.terminal: true needs --console-socket, or `run` in the foreground");
+        return error_new(ERROR_INVALID,
+                         "process.terminal: true needs --console-socket, or `run` in the foreground");
     if (!terminal && options->console_socket != NULL)
         return error_new(ERROR_INVALID, "--console-socket: needs process.terminal: true");
     return NULL;
@@ -112,7 +130,8 @@ static void refusal_record(const struct creation *creation, const struct error *
 
 static struct error *compile_filters(struct creation *creation) {
     const struct hardened *hardened = creation->prepared.hardened;
-    /* What the sandbox denies comes first, then the engine's profile; the observer sees what both let through. */
+    /* What the sandbox denies comes first, then the engine's profile; the observer sees what both let
+     * through. */
     const struct oci_seccomp *documents[] = {hardened->denied, hardened->config->linux_config->seccomp,
                                              hardened->observed};
     return error_context(seccomp_compile(documents, 3, &creation->seccomp), "linux.seccomp");
@@ -159,12 +178,14 @@ static struct error *state_begin(struct creation *creation) {
     /* exec wants the configuration that was really applied. */
     json_owned struct json_writer json = {0};
     schema_write(&oci_config_schema, hardened->config, &json);
-    TRY(file_replace(creation->container->directory, "config.json", text_string(&json.text), json.text.length, 0600));
+    TRY(file_replace(creation->container->directory, "config.json", text_string(&json.text), json.text.length,
+                     0600));
     TRY(seccomp_program_save(&creation->seccomp, creation->container->directory, "seccomp.bpf"));
     return container_save(creation->container);
 }
 
-/* The built-in limit of processes degrades where this machine cannot hold it; one that was asked for does not. */
+/* The built-in limit of processes degrades where this machine cannot hold it; one that was asked for does
+ * not. */
 static void default_limits_degrade(struct creation *creation) {
     const struct oci_resources *asked = creation->prepared.config->linux_config->resources;
     struct oci_resources *resources = creation->prepared.hardened->config->linux_config->resources;
@@ -173,8 +194,9 @@ static void default_limits_degrade(struct creation *creation) {
         cgroup_has_controller(creation->container->state->cgroup, "pids"))
         return;
     resources->pids->limit.set = false;
-    harden_note(creation->prepared.hardened, CHANGE_DEGRADED, "linux.resources.pids.limit", "pids", "mechanism.unavailable",
-                "limits.pids: 1024", NULL, "No pids cgroup can be had here; the number of processes is not limited.");
+    harden_note(creation->prepared.hardened, CHANGE_DEGRADED, "linux.resources.pids.limit", "pids",
+                "mechanism.unavailable", "limits.pids: 1024", NULL,
+                "No pids cgroup can be had here; the number of processes is not limited.");
 }
 
 static struct error *cgroup_prepare(struct creation *creation) {
@@ -203,7 +225,9 @@ static struct error *cgroup_views(struct creation *creation) {
             continue; /* a hierarchy where a rootless container has no directory */
         int tree = -1;
         TRY(mount_copy(directory, false, path, &tree));
-        const char *name = text_starts_with(path, "/sys/fs/cgroup/") && !cgroup->unified ? path + strlen("/sys/fs/cgroup/") : "";
+        const char *name = text_starts_with(path, "/sys/fs/cgroup/") && !cgroup->unified
+                               ? path + strlen("/sys/fs/cgroup/")
+                               : "";
         mounts->cgroup_views =
             memory_resize(mounts->cgroup_views, mounts->cgroup_views_count + 1, sizeof *mounts->cgroup_views);
         mounts->cgroup_views[mounts->cgroup_views_count++] =
@@ -236,7 +260,8 @@ static struct error *pairs_open(struct creation *creation) {
     return NULL;
 }
 
-/* CLONE_INTO_CGROUP is refused where moving there works: a threaded parent, a cgroup with controllers below it. */
+/* CLONE_INTO_CGROUP is refused where moving there works: a threaded parent, a cgroup with controllers below
+ * it. */
 static bool is_refused_birth(int number) {
     return number == EBUSY || number == EOPNOTSUPP || number == EACCES || number == EINVAL;
 }
@@ -256,6 +281,7 @@ static struct error *init_clone(struct creation *creation) {
         .root_path = creation->root_path,
         .state_json = creation->state_json,
         .mounts = &creation->mounts,
+        .sources = creation->sources,
         .reopen_sources = unprivileged,
         .born_in_unified = born_in >= 0,
         .no_pivot = creation->options->no_pivot,
@@ -269,8 +295,8 @@ static struct error *init_clone(struct creation *creation) {
         .start_listening = creation->start_listening,
         .console = creation->console[0],
     };
-    struct error *error = namespace_clone(&creation->namespaces, born_in, init_in_stage, init_run, &plan, &creation->pid,
-                                          &creation->pidfd);
+    struct error *error = namespace_clone(&creation->namespaces, born_in, init_in_stage, init_run, &plan,
+                                          &creation->pid, &creation->pidfd);
     if (error != NULL && born_in >= 0 && is_refused_birth(error->number)) {
         error_free(error);
         plan.born_in_unified = false;
@@ -297,7 +323,8 @@ static struct error *warden_begin(struct creation *creation) {
     for (size_t i = 0; i < hardened->decoys_count; i++)
         string_list_append(&decoys, hardened->decoys[i].path);
     plan.decoys = decoys;
-    memory_owned struct warden_change *changes = memory_zeroed((hardened->changes_count + 1) * sizeof *changes);
+    memory_owned struct warden_change *changes =
+        memory_zeroed((hardened->changes_count + 1) * sizeof *changes);
     for (size_t i = 0; i < hardened->changes_count; i++) {
         const struct change *change = &hardened->changes[i];
         if (change->reason != NULL)
@@ -308,7 +335,8 @@ static struct error *warden_begin(struct creation *creation) {
                                                                    .remedy = change->remedy};
     }
     plan.changes = changes;
-    TRY(warden_spawn(&plan, creation->channel[1], creation->warden_listening, creation->pidfd, &creation->warden));
+    TRY(warden_spawn(&plan, creation->channel[1], creation->warden_listening, creation->pidfd,
+                     &creation->warden));
     fault_point("warden");
     for (int i = 0; i < 2; i++)
         fd_close(fd_take(&creation->channel[i]));
@@ -347,7 +375,8 @@ static struct error *init_adjust(struct creation *creation) {
         memory_owned char *path = text_formatted("/proc/%d/oom_score_adj", (int)creation->pid);
         memory_owned char *value = text_formatted("%lld", (long long)process->oom_score_adj.value);
         struct error *error = file_write_once(AT_FDCWD, path, value);
-        /* An unprivileged runtime cannot lower it; engines ask for their own value, which it then has already. */
+        /* An unprivileged runtime cannot lower it; engines ask for their own value, which it then has
+         * already. */
         if (error != NULL && error->number == EACCES && geteuid() != 0) {
             error_ignore(error);
             error = NULL;
@@ -386,6 +415,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
     TRY(compile_filters(creation));
     TRY(namespace_plan_make(creation->prepared.hardened->config, &creation->namespaces));
     creation->root_path = fd_path(creation->prepared.facts->root_fd);
+    creation->sources = sources_of(creation->prepared.hardened);
 
     TRY(container_make(creation->runtime->root, options->id, &creation->container));
     fault_point("directory");
@@ -393,7 +423,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
     fault_point("state");
     TRY(cgroup_prepare(creation));
     if (geteuid() == 0)
-        TRY(mount_set_prepare(creation->prepared.hardened->config, creation->prepared.hardened->mount_sources, false,
+        TRY(mount_set_prepare(creation->prepared.hardened->config, creation->sources, false,
                               &creation->mounts));
     if (geteuid() == 0 && shows_cgroups(creation->prepared.hardened->config))
         TRY(cgroup_views(creation));
@@ -446,6 +476,7 @@ static void creation_undo(struct creation *creation) {
 static void creation_clear(struct creation *creation) {
     prepared_clear(&creation->prepared);
     namespace_plan_close(&creation->namespaces);
+    free(creation->sources);
     mount_set_free(&creation->mounts);
     seccomp_program_free(&creation->seccomp);
     subject_clear(&creation->subject);

@@ -31,8 +31,8 @@ struct execution {
     struct seccomp_program seccomp;
     struct capability_sets sets;
     char exec_id[32];
-    int sync[2];  /* ours, the new process's */
-    int channel;  /* to the warden, -1: none */
+    int sync[2]; /* ours, the new process's */
+    int channel; /* to the warden, -1: none */
     int console[2];
     pid_t pid;
     int pidfd;
@@ -50,7 +50,8 @@ static struct error *user_parse(const char *text, struct oci_user *user) {
         const char *group = end + 1;
         unsigned long gid = strtoul(group, &end, 10);
         if (end == group || *end != '\0' || gid >= UINT32_MAX)
-            return error_new(ERROR_USAGE, "exec --user: expected UID or UID:GID in numbers, found \"%s\"", text);
+            return error_new(ERROR_USAGE, "exec --user: expected UID or UID:GID in numbers, found \"%s\"",
+                             text);
         user->gid = (uint32_t)gid;
     }
     return NULL;
@@ -79,7 +80,8 @@ static struct error *process_from_options(struct execution *execution) {
     if (options->capabilities.count > 0 && process->capabilities == NULL)
         process->capabilities = memory_zeroed(sizeof *process->capabilities);
     for (size_t i = 0; i < options->capabilities.count; i++) {
-        struct string_list *const sets[] = {&process->capabilities->bounding, &process->capabilities->effective,
+        struct string_list *const sets[] = {&process->capabilities->bounding,
+                                            &process->capabilities->effective,
                                             &process->capabilities->permitted};
         for (size_t set = 0; set < 3; set++)
             if (!string_list_contains(sets[set], options->capabilities.items[i]))
@@ -145,14 +147,12 @@ static struct error *terminal_prepare(struct execution *execution) {
         standard_streams_give(process->user.uid);
         return NULL;
     }
-    struct rootfs root = {open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
-    if (root.fd < 0)
-        return error_system(errno, "open", "/ of the container");
+    fd_owned int pts = open("/dev/pts", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (pts < 0)
+        return error_system(errno, "open", "/dev/pts of the container");
     fd_owned int leader = -1;
     fd_owned int other = -1;
-    struct error *error = terminal_open(&root, process, &leader, &other);
-    fd_close(root.fd);
-    TRY(error);
+    TRY(terminal_open(pts, process, &leader, &other));
     TRY(terminal_send(execution->console[0], leader));
     return terminal_take(other);
 }
@@ -232,7 +232,8 @@ static struct error *clone_and_release(struct execution *execution) {
     if (execution->process->oom_score_adj.set) {
         memory_owned char *path = text_formatted("/proc/%d/oom_score_adj", (int)execution->pid);
         memory_owned char *value = text_formatted("%lld", (long long)execution->process->oom_score_adj.value);
-        error_ignore(file_write_once(AT_FDCWD, path, value)); /* lowering is not for everybody; the default holds */
+        error_ignore(
+            file_write_once(AT_FDCWD, path, value)); /* lowering is not for everybody; the default holds */
     }
     char go = 1;
     if (send(execution->sync[0], &go, 1, MSG_NOSIGNAL) != 1)

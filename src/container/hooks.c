@@ -14,7 +14,8 @@
 #include "base/text.h"
 #include "sys/calls.h"
 
-/* The state as a file: a hook that does not read it costs nothing and gets nobody a broken pipe (crun #1551). */
+/* The state as a file: a hook that does not read it costs nothing and gets nobody a broken pipe (crun #1551).
+ */
 static struct error *state_file(const char *state_json, int *out) {
     fd_owned int file = memfd_create("state", MFD_CLOEXEC);
     if (file < 0)
@@ -38,7 +39,8 @@ static _Noreturn void hook_exec(const struct oci_hook *hook, int state) {
         _exit(127);
     char *const fallback_arguments[] = {hook->path, NULL};
     char *const empty[] = {NULL};
-    execve(hook->path, hook->args.count ? hook->args.items : fallback_arguments, hook->env.count ? hook->env.items : empty);
+    execve(hook->path, hook->args.count ? hook->args.items : fallback_arguments,
+           hook->env.count ? hook->env.items : empty);
     _exit(errno == ENOENT ? 127 : 126);
 }
 
@@ -71,7 +73,8 @@ static struct error *hook_run(const struct oci_hook *hook, const char *state_jso
     return NULL;
 }
 
-struct error *hooks_run(const struct oci_hook *hooks, size_t count, const char *point, const char *state_json) {
+struct error *hooks_run(const struct oci_hook *hooks, size_t count, const char *point,
+                        const char *state_json) {
     for (size_t i = 0; i < count; i++)
         TRY(error_context(hook_run(&hooks[i], state_json), "hooks.%s[%zu]", point, i));
     return NULL;

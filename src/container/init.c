@@ -93,7 +93,8 @@ static struct error *decoys_prepare(const struct init_plan *plan, const struct r
     struct decoy_request requests[DECOYS_MAX];
     int sources[DECOYS_MAX];
     for (size_t i = 0; i < count; i++)
-        requests[i] = (struct decoy_request){plan->hardened->decoys[i].path, plan->hardened->decoys[i].content};
+        requests[i] =
+            (struct decoy_request){plan->hardened->decoys[i].path, plan->hardened->decoys[i].content};
     const struct oci_user *user = &plan->hardened->config->process->user;
     TRY(decoys_attach(root, requests, count, user->uid, user->gid, staging, sources));
     struct error *error = count > 0 ? warden_give_decoys(plan->channel, sources, count) : NULL;
@@ -118,7 +119,8 @@ struct terminal_ends {
     int leader, other;
 };
 
-static struct error *root_prepare(const struct init_plan *plan, struct rootfs *root, struct terminal_ends *terminal) {
+static struct error *root_prepare(const struct init_plan *plan, struct rootfs *root,
+                                  struct terminal_ends *terminal) {
     const struct oci_config *config = plan->hardened->config;
     fd_owned int staging = open(plan->facts->bundle, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (staging < 0)
@@ -127,7 +129,7 @@ static struct error *root_prepare(const struct init_plan *plan, struct rootfs *r
     if (fstat(plan->facts->root_fd, &judged) < 0)
         return error_system(errno, "stat", "root.path %s", config->root->path);
     if (plan->reopen_sources)
-        TRY(mount_set_prepare(config, plan->hardened->mount_sources, true, plan->mounts));
+        TRY(mount_set_prepare(config, plan->sources, true, plan->mounts));
     TRY(rootfs_enter(plan->root_path, &judged, config, root));
     TRY(scratch_prepare(plan, root));
     TRY(mount_set_attach(root, config, plan->mounts));
@@ -135,7 +137,9 @@ static struct error *root_prepare(const struct init_plan *plan, struct rootfs *r
     TRY(working_directory_make(root, config->process->cwd));
     TRY(decoys_prepare(plan, root, staging));
     if (config->process->terminal) {
-        TRY(terminal_open(root, config->process, &terminal->leader, &terminal->other));
+        fd_owned int pts = -1;
+        TRY(rootfs_open(root, (struct container_path){"/dev/pts"}, O_PATH | O_DIRECTORY, &pts));
+        TRY(terminal_open(pts, config->process, &terminal->leader, &terminal->other));
         TRY(console_bind(root, terminal->other));
     }
     return masks_attach(root, config->linux_config, staging);
@@ -166,7 +170,8 @@ static struct error *become_namespace_root(const struct init_plan *plan) {
     return NULL;
 }
 
-/* The container ends with create as long as create is not done; the kernel forgets this at a change of ids. */
+/* The container ends with create as long as create is not done; the kernel forgets this at a change of ids.
+ */
 static void die_with_create(bool on) {
     prctl(PR_SET_PDEATHSIG, on ? SIGKILL : 0, 0, 0, 0);
 }
@@ -202,7 +207,8 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     if (setsid() < 0)
         return error_system(errno, "setsid", "of the container's init");
     memory_owned char *keyring = text_formatted("_ses.%s", plan->id);
-    /* ENOSYS: a kernel without keys; EDQUOT: the user's keys are used up. Neither hands our keyring on by itself. */
+    /* ENOSYS: a kernel without keys; EDQUOT: the user's keys are used up. Neither hands our keyring on by
+     * itself. */
     if (plan->new_keyring && sys_keyctl_join_session(keyring) < 0 && errno != ENOSYS && errno != EDQUOT &&
         errno != EPERM)
         return error_system(errno, "join", "session keyring %s", keyring);
@@ -213,8 +219,8 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     TRY(root_prepare(plan, &root, &terminal));
     TRY(stage_report(plan, INIT_HOOKS, &go));
     if (config->hooks != NULL)
-        TRY(hooks_run(config->hooks->create_container, config->hooks->create_container_count, "createContainer",
-                      plan->state_json));
+        TRY(hooks_run(config->hooks->create_container, config->hooks->create_container_count,
+                      "createContainer", plan->state_json));
     if (config->root->readonly)
         TRY(rootfs_make_readonly(&root));
     TRY(rootfs_pivot(&root, plan->no_pivot));
@@ -234,7 +240,8 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     command_complete_environment(&process->env, plan->facts->container_home);
     ready->allow_setgroups = go.allow_setgroups != 0;
     capability_sets_from(process->capabilities, &ready->sets);
-    /* A directory that only root or only the user may enter: tried before and after the change (crun #793). */
+    /* A directory that only root or only the user may enter: tried before and after the change (crun #793).
+     */
     error_ignore(command_enter_directory(process->cwd)); /* the second attempt counts */
     if (process->no_new_privileges)
         TRY(identity_assume(process, &ready->sets, ready->allow_setgroups));
@@ -320,7 +327,8 @@ struct error *init_release(int state_directory) {
     if (send(connection, &byte, 1, MSG_NOSIGNAL) != 1)
         return error_known(ERROR_NOT_RUNNING, NULL);
     (void)!unlinkat(state_directory, START_SOCKET, 0);
-    /* Nothing and the end: execve closed it. An init that was killed looks the same; its end is for the waiter. */
+    /* Nothing and the end: execve closed it. An init that was killed looks the same; its end is for the
+     * waiter. */
     struct error *error = error_receive(connection);
     if (error != NULL && error->number == EPIPE && error->kind == ERROR_SYSTEM) {
         error_ignore(error);

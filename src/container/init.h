@@ -1,4 +1,5 @@
-/* The container's init until it becomes the container's program: everything that happens inside its namespaces. */
+/* The container's init until it becomes the container's program: everything that happens inside its
+ * namespaces. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,10 +22,11 @@ struct init_plan {
     const struct cgroup *cgroup;
     const struct seccomp_program *seccomp;
     const char *policy_digest;
-    const char *root_path; /* real path of root.path */
+    const char *root_path;  /* real path of root.path */
     const char *state_json; /* for hooks inside, status "creating" */
     struct mount_set *mounts;
-    bool reopen_sources; /* mount sources are copied by init: the runtime is unprivileged */
+    const struct bind_source *sources; /* parallel to config.mounts */
+    bool reopen_sources;               /* mount sources are copied by init: the runtime is unprivileged */
     bool born_in_unified;
     bool no_pivot;
     bool new_keyring;
@@ -48,12 +50,13 @@ struct init_go {
     int allow_setgroups;
 };
 
-/* In the process that joins namespaces: raises the wall in a network namespace that is joined. `data` is the plan. */
+/* In the process that joins namespaces: raises the wall in a network namespace that is joined. `data` is the
+ * plan. */
 fallible init_in_stage(void *data);
 /* The body of init; `data` is the plan. Returns an exit status only on failure. */
 int init_run(void *data);
 
-/* Connects to the init of a created container, whose state directory this is, releases it, and waits until it has
- * become the container's program or says why not. ERROR_ALREADY_STARTED where nobody waits. */
+/* Connects to the init of a created container, whose state directory this is, releases it, and waits until it
+ * has become the container's program or says why not. ERROR_ALREADY_STARTED where nobody waits. */
 fallible init_release(int state_directory);
 fallible init_listen(int state_directory, int *listening);

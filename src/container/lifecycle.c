@@ -63,9 +63,11 @@ struct error *container_start(struct container *container) {
         return error_known(ERROR_ALREADY_STARTED, NULL);
     fd_owned int init = -1;
     TRY(container_open_init(container, &init));
-    /* The engine may have given the namespace its interfaces only now (podman with a user namespace, Docker). */
+    /* The engine may have given the namespace its interfaces only now (podman with a user namespace, Docker).
+     */
     if (state->wall)
-        TRY(error_context(namespace_run_in_network(init, (pid_t)state->init.pid, wall_work, NULL), "network wall"));
+        TRY(error_context(namespace_run_in_network(init, (pid_t)state->init.pid, wall_work, NULL),
+                          "network wall"));
     if (state->confined) {
         fd_owned int channel = -1;
         TRY(warden_connect(container->directory, &channel));
@@ -165,7 +167,8 @@ static bool is_used_by_another(const struct runtime_options *runtime, const stru
     return used;
 }
 
-static struct error *wall_take_down(const struct runtime_options *runtime, const struct container *container) {
+static struct error *wall_take_down(const struct runtime_options *runtime,
+                                    const struct container *container) {
     const struct container_state *state = container->state;
     if (!state->wall || state->network_path == NULL || is_used_by_another(runtime, container))
         return NULL;
@@ -184,7 +187,8 @@ static struct error *wall_take_down(const struct runtime_options *runtime, const
     }
     int result = container_wait(child);
     if (result != 0)
-        return error_new(ERROR_UNAVAILABLE, "the rules of the network wall could not be removed from %s", state->network_path);
+        return error_new(ERROR_UNAVAILABLE, "the rules of the network wall could not be removed from %s",
+                         state->network_path);
     return NULL;
 }
 
@@ -202,12 +206,14 @@ static void poststop_hooks(const struct container *container) {
     oci_config_free(config);
 }
 
-struct error *container_delete(const struct runtime_options *runtime, struct container *container, bool force) {
+struct error *container_delete(const struct runtime_options *runtime, struct container *container,
+                               bool force) {
     const char *status = container_status(container);
     bool stopped = strcmp(status, "stopped") == 0;
     /* A container that was created and not started has nothing that could be lost. */
     if (!force && !stopped && strcmp(status, "created") != 0)
-        return error_new(ERROR_NOT_STOPPED, "cannot delete container %s that is not stopped: %s", container->id, status);
+        return error_new(ERROR_NOT_STOPPED, "cannot delete container %s that is not stopped: %s",
+                         container->id, status);
     if (container->state != NULL) {
         TRY(init_end(container));
         warden_end(container);

@@ -9,8 +9,7 @@
 struct error *container_prepare(const struct runtime_options *runtime, const char *bundle, const char *config,
                                 struct prepared *out) {
     *out = (struct prepared){0};
-    memory_owned char *path =
-        config ? memory_copy_string(config) : text_formatted("%s/config.json", bundle);
+    memory_owned char *path = config ? memory_copy_string(config) : text_formatted("%s/config.json", bundle);
     text_owned struct text bytes = {0};
     TRY(file_read(AT_FDCWD, path, SCHEMA_BYTES_MAX, &bytes));
     TRY(oci_config_parse(config ? config : "config.json", text_string(&bytes), bytes.length, &out->config));

@@ -17,15 +17,16 @@ static void signals_reset(void) {
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Preserved descriptors follow the standard ones and came without close-on-exec; a hole among them (which podman may
- * leave) was filled by cli/ with one that closes. All after them close at execve. */
+/* Preserved descriptors follow the standard ones and came without close-on-exec; a hole among them (which
+ * podman may leave) was filled by cli/ with one that closes. All after them close at execve. */
 static void close_all_but(unsigned preserve) {
     (void)!sys_close_range(STDERR_FILENO + 1 + preserve, ~0u, CLOSE_RANGE_CLOEXEC);
 }
 
 struct error *program_exec(const struct program *program, const char *command) {
     const struct oci_process *process = program->process;
-    /* Without no_new_privs a filter can only be loaded while CAP_SYS_ADMIN is held, so ids are changed under it. */
+    /* Without no_new_privs a filter can only be loaded while CAP_SYS_ADMIN is held, so ids are changed under
+     * it. */
     int listener = -1;
     TRY(seccomp_install(program->seccomp, &listener));
     if (listener >= 0) {

@@ -15,6 +15,6 @@ struct program {
     bool allow_setgroups;
 };
 
-/* Loads the filter, hands its listener to the warden, drops what is left to drop, closes what is not the container's,
- * and becomes the program. Returns only with an error. */
+/* Loads the filter, hands its listener to the warden, drops what is left to drop, closes what is not the
+ * container's, and becomes the program. Returns only with an error. */
 fallible program_exec(const struct program *program, const char *command);

@@ -22,22 +22,48 @@
 #define SEARCH_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 /* Shown as they are: links where the machine has links (merged /usr), else read-only mounts. */
-static const char *const system_directories[] = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt"};
+static const char *const system_directories[] = {"/usr",   "/bin",   "/sbin",   "/lib",
+                                                 "/lib32", "/lib64", "/libx32", "/opt"};
 
 /* What programs look for in /etc and what holds nothing about this machine's people. Directories are mounted
  * read-only, files are copied. */
 static const char *const system_files[] = {
-    "/etc/alternatives",  "/etc/ssl/certs",    "/etc/ssl/openssl.cnf", "/etc/ca-certificates", "/etc/pki/tls/certs",        "/etc/ld.so.cache",
-    "/etc/ld.so.conf",    "/etc/ld.so.conf.d", "/etc/nsswitch.conf",   "/etc/protocols",  "/etc/services",
-    "/etc/localtime",     "/etc/timezone",     "/etc/mime.types",      "/etc/terminfo",   "/etc/fonts",
-    "/etc/debian_version", "/etc/os-release",  "/etc/python3",         "/etc/java",       "/etc/perl",
-    "/etc/bash.bashrc",   "/etc/profile",      "/etc/inputrc",         "/etc/magic",      "/etc/host.conf",
-    "/etc/gai.conf",      "/etc/shells",       "/etc/rpc",             "/etc/networks",   "/etc/gitconfig",
+    "/etc/alternatives",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/ca-certificates",
+    "/etc/pki/tls/certs",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/nsswitch.conf",
+    "/etc/protocols",
+    "/etc/services",
+    "/etc/localtime",
+    "/etc/timezone",
+    "/etc/mime.types",
+    "/etc/terminfo",
+    "/etc/fonts",
+    "/etc/debian_version",
+    "/etc/os-release",
+    "/etc/python3",
+    "/etc/java",
+    "/etc/perl",
+    "/etc/bash.bashrc",
+    "/etc/profile",
+    "/etc/inputrc",
+    "/etc/magic",
+    "/etc/host.conf",
+    "/etc/gai.conf",
+    "/etc/shells",
+    "/etc/rpc",
+    "/etc/networks",
+    "/etc/gitconfig",
 };
 
 /* Variables that are about the terminal and the language; all others come by --env alone. */
-static const char *const plain_variables[] = {"TERM",        "COLORTERM", "NO_COLOR", "LANG",    "LANGUAGE",
-                                              "TZ",          "COLUMNS",   "LINES",    "CLICOLOR", "FORCE_COLOR"};
+static const char *const plain_variables[] = {"TERM", "COLORTERM", "NO_COLOR", "LANG",     "LANGUAGE",
+                                              "TZ",   "COLUMNS",   "LINES",    "CLICOLOR", "FORCE_COLOR"};
 
 /* ---- the root's skeleton ---- */
 
@@ -64,7 +90,8 @@ static void mount_add(struct oci_config *config, const char *source, const char 
     *mount = (struct oci_mount){.destination = memory_copy_string(destination),
                                 .type = memory_copy_string("bind"),
                                 .source = memory_copy_string(source)};
-    /* Recursive: a project may have mounts of its own below it; "rro" makes all of a system directory read-only. */
+    /* Recursive: a project may have mounts of its own below it; "rro" makes all of a system directory
+     * read-only. */
     string_list_append(&mount->options, "rbind");
     string_list_append(&mount->options, "nosuid");
     string_list_append(&mount->options, "nodev");
@@ -114,7 +141,8 @@ static void caller_identity(char **name, char **home, char **shell) {
     struct error *error = file_read(AT_FDCWD, "/etc/passwd", PASSWD_BYTES_MAX, &bytes);
     error_ignore(error); /* a machine without passwd: a made-up name serves */
     char *rest = NULL;
-    for (char *line = bytes.data ? strtok_r(bytes.data, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+    for (char *line = bytes.data ? strtok_r(bytes.data, "\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\n", &rest)) {
         char *fields[7] = {0};
         size_t count = 0;
         for (char *field = strsep(&line, ":"); field != NULL && count < 7; field = strsep(&line, ":"))
@@ -168,8 +196,8 @@ static void variable_add(struct string_list *env, const char *name, const char *
     string_list_append_owned(env, text_formatted("%s=%s", name, value));
 }
 
-static void environment_make(const struct sandbox_request *request, const struct policy *policy, const char *name,
-                             const char *home, const char *shell, struct string_list *env) {
+static void environment_make(const struct sandbox_request *request, const struct policy *policy,
+                             const char *name, const char *home, const char *shell, struct string_list *env) {
     variable_add(env, "PATH", SEARCH_PATH);
     variable_add(env, "HOME", home);
     variable_add(env, "USER", name);
@@ -184,9 +212,10 @@ static void environment_make(const struct sandbox_request *request, const struct
         bool plain = text_starts_with(variable, "LC_");
         for (size_t i = 0; i < sizeof plain_variables / sizeof plain_variables[0]; i++)
             plain = plain || strcmp(plain_variables[i], variable) == 0;
-        /* Nothing is inherited. A credential is handed to hardening all the same, which takes it out and records by
-         * name that it was there: whoever reads the log sees what the sandbox has kept away. */
-        if (plain || (policy->confined && harden_environment_reason(policy, variable, *item + length + 1) != NULL))
+        /* Nothing is inherited. A credential is handed to hardening all the same, which takes it out and
+         * records by name that it was there: whoever reads the log sees what the sandbox has kept away. */
+        if (plain ||
+            (policy->confined && harden_environment_reason(policy, variable, *item + length + 1) != NULL))
             string_list_append(env, *item);
     }
     for (size_t i = 0; i < request->environment.count; i++)
@@ -200,7 +229,8 @@ static void mapping_set(struct oci_id_mapping **mappings, size_t *count, uint32_
     *count = 1;
 }
 
-/* The document that `spec` prints, as the frame: namespaces, masks, /proc, /dev and /sys are no different here. */
+/* The document that `spec` prints, as the frame: namespaces, masks, /proc, /dev and /sys are no different
+ * here. */
 static struct error *frame_read(struct oci_config **out) {
     json_owned struct json_writer json = {0};
     oci_spec_document(geteuid() != 0, geteuid(), getegid(), &json);
@@ -212,7 +242,8 @@ static void mount_remove(struct oci_config *config, const char *type) {
         if (config->mounts[i].type == NULL || strcmp(config->mounts[i].type, type) != 0)
             continue;
         harden_mount_clear(&config->mounts[i]);
-        memmove(&config->mounts[i], &config->mounts[i + 1], (config->mounts_count - i - 1) * sizeof config->mounts[i]);
+        memmove(&config->mounts[i], &config->mounts[i + 1],
+                (config->mounts_count - i - 1) * sizeof config->mounts[i]);
         config->mounts_count--;
     }
 }
@@ -221,15 +252,16 @@ static void namespace_add(struct oci_linux *linux_config, const char *type) {
     for (size_t i = 0; i < linux_config->namespaces_count; i++)
         if (strcmp(linux_config->namespaces[i].type, type) == 0)
             return;
-    linux_config->namespaces =
-        memory_resize(linux_config->namespaces, linux_config->namespaces_count + 1, sizeof *linux_config->namespaces);
+    linux_config->namespaces = memory_resize(linux_config->namespaces, linux_config->namespaces_count + 1,
+                                             sizeof *linux_config->namespaces);
     linux_config->namespaces[linux_config->namespaces_count++] =
         (struct oci_namespace){.type = memory_copy_string(type)};
 }
 
 /* As much as the policy lets a container have; an unprivileged user's has none to begin with. */
 static void capabilities_set(struct oci_capabilities *capabilities, const struct policy *policy) {
-    struct string_list *const sets[] = {&capabilities->bounding, &capabilities->effective, &capabilities->permitted};
+    struct string_list *const sets[] = {&capabilities->bounding, &capabilities->effective,
+                                        &capabilities->permitted};
     for (size_t set = 0; set < sizeof sets / sizeof sets[0]; set++) {
         string_list_free(sets[set]);
         for (size_t i = 0; geteuid() == 0 && i < policy->capabilities.count; i++)
@@ -258,16 +290,18 @@ static void config_complete(struct oci_config *config, const struct sandbox_requ
     namespace_add(config->linux_config, "cgroup");
     if (geteuid() != 0) {
         namespace_add(config->linux_config, "user");
-        mapping_set(&config->linux_config->uid_mappings, &config->linux_config->uid_mappings_count, geteuid());
-        mapping_set(&config->linux_config->gid_mappings, &config->linux_config->gid_mappings_count, getegid());
+        mapping_set(&config->linux_config->uid_mappings, &config->linux_config->uid_mappings_count,
+                    geteuid());
+        mapping_set(&config->linux_config->gid_mappings, &config->linux_config->gid_mappings_count,
+                    getegid());
     }
     mount_remove(config, "cgroup");
     mount_remove(config, "cgroup2");
     mount_add(config, request->workspace, request->workspace, true);
 }
 
-static struct error *bundle_fill(int directory, const struct sandbox_request *request, const struct policy *policy,
-                                 struct oci_config *config) {
+static struct error *bundle_fill(int directory, const struct sandbox_request *request,
+                                 const struct policy *policy, struct oci_config *config) {
     if (mkdirat(directory, "rootfs", 0755) < 0)
         return error_system(errno, "mkdir", "the sandbox's root");
     fd_owned int rootfs = openat(directory, "rootfs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -297,7 +331,8 @@ struct error *sandbox_bundle_make(const char *bundle, const struct sandbox_reque
     struct error *error = NULL;
     struct oci_config *config = NULL;
     fd_owned int directory = -1;
-    if (mkdir(bundle, 0700) < 0 || (directory = open(bundle, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+    if (mkdir(bundle, 0700) < 0 ||
+        (directory = open(bundle, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
         error = error_system(errno, "make", "bundle %s", bundle);
     if (error == NULL)
         error = frame_read(&config);

@@ -101,7 +101,8 @@ struct error *container_make(const char *root, const char *id, struct container 
     return NULL;
 }
 
-struct error *container_open(const char *root, const char *id, enum container_lock lock, struct container **out) {
+struct error *container_open(const char *root, const char *id, enum container_lock lock,
+                             struct container **out) {
     TRY(container_id_check(id));
     fd_owned int parent = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (parent < 0 && errno == ENOENT)
@@ -178,8 +179,8 @@ void container_cleanup(struct container **container) {
     *container = NULL;
 }
 
-/* State and start time from /proc/PID/stat; the name in it may hold anything, so what counts begins after the last
- * parenthesis. */
+/* State and start time from /proc/PID/stat; the name in it may hold anything, so what counts begins after the
+ * last parenthesis. */
 static bool process_stat(pid_t pid, char *state, uint64_t *start_time) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -220,11 +221,12 @@ void process_open(const struct process_identity *identity, int *pidfd) {
     fd_owned int fd = sys_pidfd_open((pid_t)identity->pid, 0);
     if (fd < 0)
         return;
-    /* Looked at after it was opened: if the start time is right now, the descriptor is the right process's. */
+    /* Looked at after it was opened: if the start time is right now, the descriptor is the right process's.
+     */
     char state;
     uint64_t start_time;
-    if (process_stat((pid_t)identity->pid, &state, &start_time) && start_time == identity->start_time && state != 'Z' &&
-        state != 'X')
+    if (process_stat((pid_t)identity->pid, &state, &start_time) && start_time == identity->start_time &&
+        state != 'Z' && state != 'X')
         *pidfd = fd_take(&fd);
 }
 

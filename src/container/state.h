@@ -1,6 +1,6 @@
-/* The state directory of a container, ROOT/ID: one JSON file that is replaced as a whole, locked while it changes.
- * What `create` is about to make is written before it is made, so that `delete --force` finds it after a SIGKILL
- * (DESIGN.md invariant 8). */
+/* The state directory of a container, ROOT/ID: one JSON file that is replaced as a whole, locked while it
+ * changes. What `create` is about to make is written before it is made, so that `delete --force` finds it
+ * after a SIGKILL (DESIGN.md invariant 8). */
 #pragma once
 
 #include <stdbool.h>
@@ -32,8 +32,8 @@ struct container_state {
     char *log_path; /* NULL: nothing is recorded */
     bool confined;
     bool wall;
-    char *network_path;           /* a network namespace that is joined and outlives the container, with its inode: */
-    uint64_t network_inode;       /* the wall is taken out of it after its last container of ours */
+    char *network_path; /* a network namespace that is joined and outlives the container, with its inode: */
+    uint64_t network_inode; /* the wall is taken out of it after its last container of ours */
     struct cgroup *cgroup;
     struct string_list cgroups_created; /* directories that may be removed */
     struct string_map annotations;
@@ -41,14 +41,15 @@ struct container_state {
 
 struct container {
     char *id;
-    int directory; /* ROOT/ID, locked */
-    char *path;    /* ROOT/ID */
+    int directory;                 /* ROOT/ID, locked */
+    char *path;                    /* ROOT/ID */
     struct container_state *state; /* NULL: create was killed before it wrote any */
 };
 
 enum container_lock { CONTAINER_UNLOCKED, CONTAINER_LOCKED };
 
-/* The specification asks for uniqueness only; this is what engines use: [A-Za-z0-9_+-][A-Za-z0-9_+.-]*, at most 255. */
+/* The specification asks for uniqueness only; this is what engines use: [A-Za-z0-9_+-][A-Za-z0-9_+.-]*, at
+ * most 255. */
 fallible container_id_check(const char *id);
 
 /* Makes ROOT/ID, locked; ERROR_CONTAINER_EXISTS when it is there. */

@@ -24,14 +24,16 @@ static const char *const name_keys[] = {"io.kubernetes.cri.container-name", "io.
                                         "io.kubernetes.cri-o.Name", "io.podman.annotations.name", NULL};
 static const char *const image_keys[] = {"io.kubernetes.cri.image-name", "io.kubernetes.cri-o.ImageName",
                                          "org.opencontainers.image.ref.name", NULL};
-static const char *const digest_keys[] = {"io.kubernetes.cri-o.ImageRef", "org.opencontainers.image.base.digest", NULL};
+static const char *const digest_keys[] = {"io.kubernetes.cri-o.ImageRef",
+                                          "org.opencontainers.image.base.digest", NULL};
 static const char *const pod_keys[] = {"io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid", NULL};
 
 static char *copy_or_null(const char *text) {
     return text ? memory_copy_string(text) : NULL;
 }
 
-void subject_make(const char *id, const struct prepared *prepared, const char *run_id, struct record_subject *out) {
+void subject_make(const char *id, const struct prepared *prepared, const char *run_id,
+                  struct record_subject *out) {
     const struct oci_config *config = prepared->config;
     char hostname[256] = "localhost";
     (void)!gethostname(hostname, sizeof hostname - 1);
@@ -59,7 +61,8 @@ struct error *run_id_make(const struct oci_config *config, char **out) {
     const char *given = string_map_get(&config->annotations, RUN_ID_ANNOTATION);
     if (given != NULL && given[0] != '\0') {
         if (strlen(given) > RUN_ID_MAX)
-            return error_new(ERROR_INVALID, "annotations." RUN_ID_ANNOTATION ": at most %d bytes", RUN_ID_MAX);
+            return error_new(ERROR_INVALID, "annotations." RUN_ID_ANNOTATION ": at most %d bytes",
+                             RUN_ID_MAX);
         *out = memory_copy_string(given);
         return NULL;
     }

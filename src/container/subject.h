@@ -6,7 +6,8 @@
 #include "record/record.h"
 
 /* *out is to be given to subject_clear. */
-void subject_make(const char *id, const struct prepared *prepared, const char *run_id, struct record_subject *out);
+void subject_make(const char *id, const struct prepared *prepared, const char *run_id,
+                  struct record_subject *out);
 void subject_clear(struct record_subject *subject);
 
 /* Annotation dev.pinfold.run-id, else 128 random bits. The caller frees it. */

@@ -9,9 +9,9 @@
 enum policy_network_mode { POLICY_NETWORK_NONE, POLICY_NETWORK_ALLOWLIST, POLICY_NETWORK_OPEN };
 
 struct policy {
-    char *name;   /* "agent" */
-    char *origin; /* where it stands, for records: "built-in agent" */
-    char *digest; /* hexadecimal SHA-256 of the canonical text of all lines */
+    char *name;    /* "agent" */
+    char *origin;  /* where it stands, for records: "built-in agent" */
+    char *digest;  /* hexadecimal SHA-256 of the canonical text of all lines */
     bool confined; /* false for `unconfined` alone: nothing is changed, observed or denied */
     bool root_read_only;
     struct string_list writable; /* "@mounts", "@cwd", or paths in the container */

@@ -13,7 +13,8 @@
 /* Where a shell looks when nobody said where. */
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* 0 when `path` can be executed, else the errno: EACCES also for directories and other things that are no files. */
+/* 0 when `path` can be executed, else the errno: EACCES also for directories and other things that are no
+ * files. */
 static int executable_check(const char *path) {
     struct stat status;
     if (stat(path, &status) < 0)

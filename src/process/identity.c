@@ -48,7 +48,8 @@ static struct error *bounding_set_drop(uint64_t keep) {
         if (keep & (UINT64_C(1) << number))
             continue;
         if (prctl(PR_CAPBSET_READ, number, 0, 0, 0) == 1 && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0)
-            return error_system(errno, "drop", "capability %s from the bounding set", oci_capability_name(number));
+            return error_system(errno, "drop", "capability %s from the bounding set",
+                                oci_capability_name(number));
     }
     return NULL;
 }
@@ -84,7 +85,8 @@ static struct error *groups_apply(const struct oci_user *user, bool allow_setgro
     }
     gid_t groups[65536 / 16];
     if (user->additional_gids_count > sizeof groups / sizeof groups[0])
-        return error_new(ERROR_INVALID, "process.user.additionalGids: at most %zu groups", sizeof groups / sizeof groups[0]);
+        return error_new(ERROR_INVALID, "process.user.additionalGids: at most %zu groups",
+                         sizeof groups / sizeof groups[0]);
     for (size_t i = 0; i < user->additional_gids_count; i++)
         groups[i] = user->additional_gids[i];
     if (setgroups(user->additional_gids_count, groups) < 0)
@@ -122,7 +124,8 @@ struct error *rlimits_apply(pid_t pid, const struct oci_process *process) {
         int number = errno;
         struct rlimit now = {0};
         (void)!prlimit(pid, (enum __rlimit_resource)oci_rlimit_number(limit->type), NULL, &now);
-        return error_system(number, "set", "process.rlimits[%zu] %s to %llu (this machine allows at most %llu)", i,
+        return error_system(number, "set",
+                            "process.rlimits[%zu] %s to %llu (this machine allows at most %llu)", i,
                             limit->type, (unsigned long long)limit->hard, (unsigned long long)now.rlim_max);
     }
     return NULL;

@@ -16,11 +16,12 @@ struct capability_sets {
 /* Names to bits. NULL capabilities: all sets empty. A name that this kernel does not have is left out. */
 void capability_sets_from(const struct oci_capabilities *capabilities, struct capability_sets *out);
 
-/* Drops, in the order that the kernel wants: bounding set while CAP_SETPCAP is held, groups, then ids with KEEPCAPS,
- * then the sets, then ambient. no_new_privs is set when asked. `allow_setgroups` false: the user namespace forbids
- * setgroups, which is fine while there are no groups to set. */
-fallible identity_assume(const struct oci_process *process, const struct capability_sets *sets, bool allow_setgroups);
+/* Drops, in the order that the kernel wants: bounding set while CAP_SETPCAP is held, groups, then ids with
+ * KEEPCAPS, then the sets, then ambient. no_new_privs is set when asked. `allow_setgroups` false: the user
+ * namespace forbids setgroups, which is fine while there are no groups to set. */
+fallible identity_assume(const struct oci_process *process, const struct capability_sets *sets,
+                         bool allow_setgroups);
 
-/* Rlimits of the process `pid`, before it enters a user namespace. Raising a hard limit needs CAP_SYS_RESOURCE of the
- * machine; the error names the limit. */
+/* Rlimits of the process `pid`, before it enters a user namespace. Raising a hard limit needs
+ * CAP_SYS_RESOURCE of the machine; the error names the limit. */
 fallible rlimits_apply(pid_t pid, const struct oci_process *process);

@@ -22,10 +22,11 @@ static const struct {
     const char *file; /* in /proc/PID/ns */
     int flag;
 } namespace_types[NAMESPACES_MAX] = {
-    /* The order of joining: all that root of the machine may join before it becomes root of a user namespace. */
-    {"network", "net", CLONE_NEWNET},     {"ipc", "ipc", CLONE_NEWIPC},   {"uts", "uts", CLONE_NEWUTS},
+    /* The order of joining: all that root of the machine may join before it becomes root of a user namespace.
+     */
+    {"network", "net", CLONE_NEWNET},      {"ipc", "ipc", CLONE_NEWIPC},    {"uts", "uts", CLONE_NEWUTS},
     {"cgroup", "cgroup", CLONE_NEWCGROUP}, {"time", "time", CLONE_NEWTIME}, {"pid", "pid", CLONE_NEWPID},
-    {"mount", "mnt", CLONE_NEWNS},        {"user", "user", CLONE_NEWUSER},
+    {"mount", "mnt", CLONE_NEWNS},         {"user", "user", CLONE_NEWUSER},
 };
 
 int namespace_flag(const char *type) {
@@ -55,7 +56,8 @@ struct error *namespace_plan_make(const struct oci_config *config, struct namesp
         out->joined[out->joined_count].fd = fd;
         out->joined[out->joined_count++].type = flag;
         if (ioctl(fd, NS_GET_NSTYPE_IOCTL) != flag)
-            return error_new(ERROR_INVALID, "linux.namespaces: %s is not a %s namespace", namespace->path, namespace->type);
+            return error_new(ERROR_INVALID, "linux.namespaces: %s is not a %s namespace", namespace->path,
+                             namespace->type);
     }
     return NULL;
 }
@@ -98,8 +100,8 @@ struct stage_report {
     pid_t pid;
 };
 
-static _Noreturn void stage_run(const struct namespace_plan *plan, int cgroup_fd, fallible (*in_stage)(void *data), process_body body,
-                                void *data, int socket) {
+static _Noreturn void stage_run(const struct namespace_plan *plan, int cgroup_fd,
+                                fallible (*in_stage)(void *data), process_body body, void *data, int socket) {
     struct error *error = join_all(plan);
     if (error == NULL && in_stage != NULL)
         error = in_stage(data);
@@ -120,8 +122,9 @@ static _Noreturn void stage_run(const struct namespace_plan *plan, int cgroup_fd
     _exit(0);
 }
 
-struct error *namespace_clone(const struct namespace_plan *plan, int cgroup_fd, fallible (*in_stage)(void *data), process_body body,
-                              void *data, pid_t *pid, int *pidfd) {
+struct error *namespace_clone(const struct namespace_plan *plan, int cgroup_fd,
+                              fallible (*in_stage)(void *data), process_body body, void *data, pid_t *pid,
+                              int *pidfd) {
     if (plan->joined_count == 0) {
         *pid = sys_clone3(plan->new_flags, pidfd, cgroup_fd);
         if (*pid == 0)
@@ -187,8 +190,8 @@ static struct error *plan_of_process(pid_t target, struct namespace_plan *out) {
     return NULL;
 }
 
-struct error *namespace_clone_beside(int target_pidfd, pid_t target, process_body body, void *data, pid_t *pid,
-                                     int *pidfd) {
+struct error *namespace_clone_beside(int target_pidfd, pid_t target, process_body body, void *data,
+                                     pid_t *pid, int *pidfd) {
     struct namespace_plan plan;
     struct error *error = plan_of_process(target, &plan);
     /* The descriptors were opened by number: they are the target's if it still lives now. */
@@ -200,7 +203,8 @@ struct error *namespace_clone_beside(int target_pidfd, pid_t target, process_bod
     return error;
 }
 
-struct error *namespace_run_in_network(int target_pidfd, pid_t target, fallible (*work)(void *data), void *data) {
+struct error *namespace_run_in_network(int target_pidfd, pid_t target, fallible (*work)(void *data),
+                                       void *data) {
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return error_system(errno, "make", "a socket pair");
@@ -210,7 +214,8 @@ struct error *namespace_run_in_network(int target_pidfd, pid_t target, fallible 
     pid_t child = sys_clone3(0, &pidfd, -1);
     if (child == 0) {
         struct error *error = NULL;
-        /* Root of the machine joins directly; an unprivileged owner has to become root of the user namespace first. */
+        /* Root of the machine joins directly; an unprivileged owner has to become root of the user namespace
+         * first. */
         if (!same_namespace("net", target) && setns(target_pidfd, CLONE_NEWNET) < 0) {
             if (setns(target_pidfd, CLONE_NEWUSER) < 0 || setns(target_pidfd, CLONE_NEWNET) < 0)
                 error = error_system(errno, "join", "the container's network namespace");
@@ -229,7 +234,8 @@ struct error *namespace_run_in_network(int target_pidfd, pid_t target, fallible 
     return error;
 }
 
-static struct error *map_by_helper(const char *helper, pid_t pid, const struct oci_id_mapping *mappings, size_t count) {
+static struct error *map_by_helper(const char *helper, pid_t pid, const struct oci_id_mapping *mappings,
+                                   size_t count) {
     string_list_owned struct string_list arguments = {0};
     string_list_append(&arguments, helper);
     string_list_append_owned(&arguments, text_formatted("%d", (int)pid));
@@ -242,20 +248,28 @@ static struct error *map_by_helper(const char *helper, pid_t pid, const struct o
     if (child < 0)
         return error_system(errno, "fork", "%s", helper);
     if (child == 0) {
-        static char *const environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL};
-        execvpe(helper, arguments.items, environment);
+        static char *const environment[] = {NULL};
+        static const char *const directories[] = {"/usr/bin", "/usr/local/bin", "/bin"};
+        for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++) {
+            char path[64];
+            snprintf(path, sizeof path, "%s/%s", directories[i], helper);
+            execve(path, arguments.items, environment);
+        }
         _exit(127);
     }
     int status;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     if (status != 0)
-        return error_new(ERROR_UNAVAILABLE, "%s could not map the ids of linux.%cidMappings (is it installed, and are they in /etc/sub%cid?)",
-                         helper, helper[3], helper[3]);
+        return error_new(
+            ERROR_UNAVAILABLE,
+            "%s could not map the ids of linux.%cidMappings (is it installed, and are they in /etc/sub%cid?)",
+            helper, helper[3], helper[3]);
     return NULL;
 }
 
-static struct error *map_write(pid_t pid, const char *file, const struct oci_id_mapping *mappings, size_t count) {
+static struct error *map_write(pid_t pid, const char *file, const struct oci_id_mapping *mappings,
+                               size_t count) {
     text_owned struct text lines = {0};
     for (size_t i = 0; i < count; i++)
         text_format(&lines, "%u %u %u\n", mappings[i].container_id, mappings[i].host_id, mappings[i].size);
@@ -272,7 +286,8 @@ struct error *namespace_map_ids(pid_t pid, const struct oci_linux *linux_config,
     const struct oci_id_mapping *uids = linux_config->uid_mappings, *gids = linux_config->gid_mappings;
     size_t uid_count = linux_config->uid_mappings_count, gid_count = linux_config->gid_mappings_count;
     if (uid_count == 0 || gid_count == 0)
-        return error_new(ERROR_INVALID, "linux.%s: a new user namespace needs mappings", uid_count ? "gidMappings" : "uidMappings");
+        return error_new(ERROR_INVALID, "linux.%s: a new user namespace needs mappings",
+                         uid_count ? "gidMappings" : "uidMappings");
     *allow_setgroups = true;
     if (geteuid() != 0) {
         if (is_own_id_alone(uids, uid_count, geteuid()) && is_own_id_alone(gids, gid_count, getegid())) {

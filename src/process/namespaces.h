@@ -11,8 +11,9 @@
 #define NAMESPACES_MAX 8
 
 struct namespace_plan {
-    uint64_t new_flags;    /* CLONE_NEW*; the cgroup namespace apart */
-    bool new_cgroup;       /* unshared by init itself, after it was moved to its cgroup: its root is where it then is */
+    uint64_t new_flags; /* CLONE_NEW*; the cgroup namespace apart */
+    bool new_cgroup; /* unshared by init itself, after it was moved to its cgroup: its root is where it then
+                        is */
     struct {
         int fd;
         int type; /* CLONE_NEW* */
@@ -32,20 +33,21 @@ int namespace_flag(const char *type);
 /* What runs in a process that was made here; returns an exit status. */
 typedef int (*process_body)(void *data);
 
-/* Makes the container's init: it runs body(data) in all its namespaces, a child of the caller. Where namespaces are
- * joined, a stage process joins them (those owned outside first, then the user namespace, then what that one owns),
- * runs `in_stage` (may be NULL; an error of it is returned here) and makes init with CLONE_PARENT. `cgroup_fd`: the v2 cgroup
- * to be born in, or -1. */
-fallible namespace_clone(const struct namespace_plan *plan, int cgroup_fd, fallible (*in_stage)(void *data), process_body body,
-                         void *data, pid_t *pid, int *pidfd);
+/* Makes the container's init: it runs body(data) in all its namespaces, a child of the caller. Where
+ * namespaces are joined, a stage process joins them (those owned outside first, then the user namespace, then
+ * what that one owns), runs `in_stage` (may be NULL; an error of it is returned here) and makes init with
+ * CLONE_PARENT. `cgroup_fd`: the v2 cgroup to be born in, or -1. */
+fallible namespace_clone(const struct namespace_plan *plan, int cgroup_fd, fallible (*in_stage)(void *data),
+                         process_body body, void *data, pid_t *pid, int *pidfd);
 
-/* Joins the namespaces of a running process, all that differ from ours, and makes a child there as namespace_clone
- * does: for exec. */
-fallible namespace_clone_beside(int target_pidfd, pid_t target, process_body body, void *data, pid_t *pid, int *pidfd);
+/* Joins the namespaces of a running process, all that differ from ours, and makes a child there as
+ * namespace_clone does: for exec. */
+fallible namespace_clone_beside(int target_pidfd, pid_t target, process_body body, void *data, pid_t *pid,
+                                int *pidfd);
 
 /* Runs `work` in the network namespace of a process, in a child, and returns its error. */
 fallible namespace_run_in_network(int target_pidfd, pid_t target, fallible (*work)(void *data), void *data);
 
-/* Writes uid_map and gid_map of `pid`: directly, or with newuidmap and newgidmap where an unprivileged user asks for
- * more than itself. *allow_setgroups: whether the namespace lets setgroups be called. */
+/* Writes uid_map and gid_map of `pid`: directly, or with newuidmap and newgidmap where an unprivileged user
+ * asks for more than itself. *allow_setgroups: whether the namespace lets setgroups be called. */
 fallible namespace_map_ids(pid_t pid, const struct oci_linux *linux_config, bool *allow_setgroups);

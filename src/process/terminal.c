@@ -22,12 +22,11 @@
 
 #define DEVPTS_MAGIC 0x1cd1
 
-struct error *terminal_open(const struct rootfs *root, const struct oci_process *process, int *leader, int *other) {
-    fd_owned int pts = -1;
-    TRY(rootfs_open(root, (struct container_path){"/dev/pts"}, O_PATH | O_DIRECTORY, &pts));
+struct error *terminal_open(int pts, const struct oci_process *process, int *leader, int *other) {
     fd_owned int opened = openat(pts, "ptmx", O_RDWR | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC);
     if (opened < 0)
-        return error_system(errno, "open", "/dev/pts/ptmx in the container (process.terminal needs a devpts mount)");
+        return error_system(errno, "open",
+                            "/dev/pts/ptmx in the container (process.terminal needs a devpts mount)");
     struct statfs fs;
     if (fstatfs(opened, &fs) < 0 || fs.f_type != DEVPTS_MAGIC)
         return error_new(ERROR_REFUSED, "/dev/pts of the container is not a devpts file system");
@@ -80,8 +79,8 @@ struct error *terminal_connect(const char *path, int *out) {
     return NULL;
 }
 
-/* Bytes on their way in one direction; reading stops while the buffer is not empty, so a slow reader slows the
- * container and costs no memory. */
+/* Bytes on their way in one direction; reading stops while the buffer is not empty, so a slow reader slows
+ * the container and costs no memory. */
 struct stream {
     int from, to;
     char bytes[8192];
@@ -123,7 +122,8 @@ static void signal_forward(int signals, int pidfd, int leader) {
 static struct error *signals_open(int *out) {
     sigset_t set;
     sigemptyset(&set);
-    static const int forwarded[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT, SIGALRM};
+    static const int forwarded[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGTERM, SIGUSR1,
+                                    SIGUSR2, SIGWINCH, SIGCONT, SIGALRM};
     for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++)
         sigaddset(&set, forwarded[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
@@ -167,10 +167,12 @@ static struct error *attend_loop(int leader, int pidfd, int signals) {
             {.fd = input.open && input.start == input.end ? input.from : -1, .events = POLLIN},
             /* Left out while there is nothing to do with it: a hang-up is reported even when nobody asked. */
             {.fd = output.start == output.end || input.start < input.end ? leader : -1,
-             .events = (short)((output.start == output.end ? POLLIN : 0) | (input.start < input.end ? POLLOUT : 0))},
+             .events = (short)((output.start == output.end ? POLLIN : 0) |
+                               (input.start < input.end ? POLLOUT : 0))},
             {.fd = output.start < output.end ? output.to : -1, .events = POLLOUT},
         };
-        /* After the end, what is still in the terminal is drained; a process that outlived init may hold it open. */
+        /* After the end, what is still in the terminal is drained; a process that outlived init may hold it
+         * open. */
         int ready = poll(events, 5, ended ? 100 : -1);
         if (ready < 0 && errno != EINTR)
             return error_system(errno, "poll", "the container's terminal");
@@ -224,8 +226,8 @@ void standard_streams_give(uid_t uid) {
         struct stat status;
         if (isatty(fd) || fstat(fd, &status) < 0 || status.st_uid == uid)
             continue;
-        /* /dev/null is everybody's. Refusals (a read-only file system, an unmapped owner) take nothing away that the
-         * process had. */
+        /* /dev/null is everybody's. Refusals (a read-only file system, an unmapped owner) take nothing away
+         * that the process had. */
         if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))
             (void)!fchown(fd, uid, (gid_t)-1);
     }

@@ -14,10 +14,6 @@
 #include "record/internal.h"
 #include "record/redact.h"
 
-#ifndef PACKAGE_VERSION
-#define PACKAGE_VERSION "0.1.0"
-#endif
-
 #define BODY_USUAL 2048
 
 /* -- strings -- */
@@ -257,7 +253,7 @@ static char *make_metadata(const struct record_subject *subject, char **correlat
     json_object_begin(&builder.json);
     member_constant(&builder, "name", "pinfold");
     member_constant(&builder, "vendor_name", "pinfold");
-    member_constant(&builder, "version", PACKAGE_VERSION);
+    member_constant(&builder, "version", PINFOLD_VERSION);
     json_object_end(&builder.json);
     key(&builder, "profiles");
     json_array_begin(&builder.json);

@@ -1,6 +1,7 @@
-/* The denial record (DESIGN.md section 8): the only module that writes records. An event becomes one OCSF 1.8 object
- * on one line, appended to the container's file; repeats are coalesced, the rate is bounded, and what was not written
- * is counted in the next one that is. One process writes a container's records at a time: the warden. */
+/* The denial record (DESIGN.md section 8): the only module that writes records. An event becomes one OCSF 1.8
+ * object on one line, appended to the container's file; repeats are coalesced, the rate is bounded, and what
+ * was not written is counted in the next one that is. One process writes a container's records at a time: the
+ * warden. */
 #pragma once
 
 #include <stdint.h>
@@ -19,7 +20,7 @@ struct record_subject {
     char *run_id;         /* metadata.correlation_uid */
     char *hostname;       /* device.hostname: the machine's */
     char *policy_name;
-    char *policy_digest;  /* hexadecimal SHA-256 of the effective policy */
+    char *policy_digest; /* hexadecimal SHA-256 of the effective policy */
     char *log_path;
 };
 extern const struct schema record_subject_schema;
@@ -36,7 +37,8 @@ enum record_class {
 
 enum record_action { RECORD_ALLOWED = 1, RECORD_DENIED = 2, RECORD_OBSERVED = 3 };
 
-/* A process as the kernel showed it when the event came; every string may be hostile, none needs to be valid UTF-8. */
+/* A process as the kernel showed it when the event came; every string may be hostile, none needs to be valid
+ * UTF-8. */
 struct record_process {
     pid_t pid;          /* 0: unknown */
     char *name;         /* comm */
@@ -51,44 +53,46 @@ void record_process_read(pid_t pid, struct record_process *out);
 /* One event. Strings are borrowed for the call. Zero or NULL: does not apply. */
 struct record_event {
     enum record_class class_id;
-    int activity_id;               /* of the class */
-    const char *activity_name;     /* with activity_id 99, for example the system call */
+    int activity_id;           /* of the class */
+    const char *activity_name; /* with activity_id 99, for example the system call */
     enum record_action action;
-    const char *reason;            /* the reason code, status_detail: "fs.write.read_only" */
-    const char *message;           /* one sentence for a person */
-    const char *rule;              /* the policy line that decided, "filesystem.default: deny" */
-    const char *rule_origin;       /* where that line stands, "built-in agent" */
-    const char *remedy;            /* the exact policy line that would allow it, or NULL */
+    const char *reason;      /* the reason code, status_detail: "fs.write.read_only" */
+    const char *message;     /* one sentence for a person */
+    const char *rule;        /* the policy line that decided, "filesystem.default: deny" */
+    const char *rule_origin; /* where that line stands, "built-in agent" */
+    const char *remedy;      /* the exact policy line that would allow it, or NULL */
     const struct record_process *process;
     const char *exec_id;
-    int64_t time_ms;               /* since the epoch; 0: now */
-    const char *file_path;         /* RECORD_FILE: the object, as seen in the container */
-    const char *subject;           /* RECORD_FINDING: name of the variable, mount, capability, limit ...;
-                                    * RECORD_DNS: the name asked for; RECORD_NETWORK: the destination's name, if known */
-    const char *address;           /* RECORD_NETWORK: destination, textual; 0 port: none */
+    int64_t time_ms;       /* since the epoch; 0: now */
+    const char *file_path; /* RECORD_FILE: the object, as seen in the container */
+    const char
+        *subject;        /* RECORD_FINDING: name of the variable, mount, capability, limit ...;
+                          * RECORD_DNS: the name asked for; RECORD_NETWORK: the destination's name, if known */
+    const char *address; /* RECORD_NETWORK: destination, textual; 0 port: none */
     uint16_t port;
     const char *source_address;
     uint16_t source_port;
-    const char *protocol;          /* "tcp", "udp", "icmp", ... */
+    const char *protocol; /* "tcp", "udp", "icmp", ... */
     int protocol_number;
-    int exit_code;                 /* RECORD_LIFECYCLE: of init, with has_exit_code */
+    int exit_code; /* RECORD_LIFECYCLE: of init, with has_exit_code */
     bool has_exit_code;
-    uint64_t suppressed;           /* attempts that the kernel counted and never showed: added to unmapped.suppressed */
-    const char *route;             /* the preset that a host came from, or NULL */
+    uint64_t suppressed; /* attempts that the kernel counted and never showed: added to unmapped.suppressed */
+    const char *route;   /* the preset that a host came from, or NULL */
 };
 
 struct record_log;
 
-/* Opens (and creates, 0640 root:adm; rootless 0600) the file named by the subject, for append. `sequence` is the
- * counter that all writers of this container share; it may lie in memory shared with another process. It is NULL for a
- * counter of its own, which continues after the highest sequence of this run id in the file. Borrows subject. */
+/* Opens (and creates, 0640 root:adm; rootless 0600) the file named by the subject, for append. `sequence` is
+ * the counter that all writers of this container share; it may lie in memory shared with another process. It
+ * is NULL for a counter of its own, which continues after the highest sequence of this run id in the file.
+ * Borrows subject. */
 fallible record_log_open(const struct record_subject *subject, uint64_t *sequence, struct record_log **out);
-/* Coalesces and writes. A failed write is kept as a suppressed count and returned. Repeats of the same (class, activity,
- * action, reason, object, exec, executable) are written at 1, 2, 4, 8, ... and when record_log_flush finds them due;
- * `count` is what a record covers since the last one of its key, from start_time to end_time, so that the sum of `count`
- * (1 where absent) and `unmapped.suppressed` over the run is the number of attempts. At most 200 records a second (a
- * burst of 400) for denials, and as many for the rest. The record of the end (RECORD_LIFECYCLE, 4) is preceded by all
- * that is owed. */
+/* Coalesces and writes. A failed write is kept as a suppressed count and returned. Repeats of the same
+ * (class, activity, action, reason, object, exec, executable) are written at 1, 2, 4, 8, ... and when
+ * record_log_flush finds them due; `count` is what a record covers since the last one of its key, from
+ * start_time to end_time, so that the sum of `count` (1 where absent) and `unmapped.suppressed` over the run
+ * is the number of attempts. At most 200 records a second (a burst of 400) for denials, and as many for the
+ * rest. The record of the end (RECORD_LIFECYCLE, 4) is preceded by all that is owed. */
 fallible record_write(struct record_log *log, const struct record_event *event);
 /* Milliseconds until record_log_flush has something to do, -1 for nothing. */
 int record_log_timeout(const struct record_log *log);
@@ -96,6 +100,7 @@ int record_log_timeout(const struct record_log *log);
 fallible record_log_flush(struct record_log *log, bool final);
 void record_log_close(struct record_log *log);
 
-/* The default path of a container's log: /var/log/pinfold/ID.jsonl for root, else below the user's state directory
+/* The default path of a container's log: /var/log/pinfold/ID.jsonl for root, else below the user's state
+ * directory
  * (`home` is the owner's home). The caller frees it. */
 char *record_log_path(const char *container_id, bool root, const char *home);

@@ -112,9 +112,9 @@ static struct error *make_parents(const char *path, bool machine_root, gid_t gro
 
 static struct error *open_file(const char *path, int *out) {
     bool machine_root = is_machine_root();
-    const int flags = O_RDWR | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    const int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     for (unsigned attempt = 0;; attempt++) {
-        int fd = open(path, flags);
+        int fd = open(path, flags | O_CLOEXEC);
         if (fd >= 0) {
             *out = fd;
             return NULL;
@@ -124,7 +124,7 @@ static struct error *open_file(const char *path, int *out) {
         gid_t group = machine_root ? adm_group() : (gid_t)-1;
         TRY(make_parents(path, machine_root, group));
         mode_t mode = machine_root ? 0640 : 0600;
-        fd = open(path, flags | O_CREAT | O_EXCL, mode);
+        fd = open(path, flags | O_CREAT | O_EXCL | O_CLOEXEC, mode);
         if (fd >= 0) {
             *out = fd;
             if (fchmod(fd, mode) < 0) /* whatever the umask */

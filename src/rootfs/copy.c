@@ -1,4 +1,5 @@
-/* directory_copy: the content of one directory into another, for tmpcopyup and for scratch places in memory. */
+/* directory_copy: the content of one directory into another, for tmpcopyup and for scratch places in memory.
+ */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -45,7 +46,8 @@ static void copy_attributes(int from, int to) {
     }
 }
 
-static struct error *copy_file(struct copy *copy, int from, int to, const char *name, const struct stat *status) {
+static struct error *copy_file(struct copy *copy, int from, int to, const char *name,
+                               const struct stat *status) {
     fd_owned int source = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (source < 0)
         return error_system(errno, "open", "%s in %s", name, copy->subject);
@@ -60,9 +62,10 @@ static struct error *copy_file(struct copy *copy, int from, int to, const char *
         if (length == 0)
             break;
         if ((uint64_t)length > copy->left)
-            return error_new(ERROR_REFUSED,
-                             "filesystem.scratch: %s holds too much to be copied into memory; mount a volume there",
-                             copy->subject);
+            return error_new(
+                ERROR_REFUSED,
+                "filesystem.scratch: %s holds too much to be copied into memory; mount a volume there",
+                copy->subject);
         copy->left -= (uint64_t)length;
         TRY(fd_write_all(copied, buffer, (size_t)length, name));
     }
@@ -88,7 +91,8 @@ static struct error *copy_entry(struct copy *copy, int from, int to, const char 
         return NULL;
     }
     if (!S_ISDIR(status.st_mode))
-        return NULL; /* sockets, FIFOs and devices of a place for temporary files are of no use to a new container */
+        return NULL; /* sockets, FIFOs and devices of a place for temporary files are of no use to a new
+                        container */
     if (mkdirat(to, name, 0700) < 0)
         return error_system(errno, "mkdir", "%s in the copy of %s", name, copy->subject);
     fd_owned int inner_from = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

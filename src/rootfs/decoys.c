@@ -17,8 +17,8 @@ static struct error *decoy_write(int store, const char *name, const char *conten
     if (fd < 0)
         return error_system(errno, "create", "decoy %s", name);
     TRY(fd_write_all(fd, content, strlen(content), name));
-    /* Readable by everybody: a permission event comes after the mode was checked, and a decoy that the mode hides
-     * would give no sign of who asked for it. */
+    /* Readable by everybody: a permission event comes after the mode was checked, and a decoy that the mode
+     * hides would give no sign of who asked for it. */
     if (fchmod(fd, 0444) < 0)
         return error_system(errno, "chmod", "decoy %s", name);
     *source = openat(store, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -27,7 +27,8 @@ static struct error *decoy_write(int store, const char *name, const char *conten
     return NULL;
 }
 
-static struct error *decoy_place(const struct rootfs *root, const char *path, uid_t uid, gid_t gid, int source) {
+static struct error *decoy_place(const struct rootfs *root, const char *path, uid_t uid, gid_t gid,
+                                 int source) {
     memory_owned char *parent = memory_copy_string(path);
     char *slash = strrchr(parent, '/');
     if (slash == NULL || slash == parent)
@@ -39,12 +40,13 @@ static struct error *decoy_place(const struct rootfs *root, const char *path, ui
     TRY(rootfs_make_file(root, (struct container_path){path}, uid, gid, &target));
     fd_owned int tree = -1;
     TRY(mount_copy(source, false, path, &tree));
-    TRY(mount_change(tree, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, 0, path));
+    TRY(mount_change(tree, false,
+                     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, 0, path));
     return mount_attach(tree, target, path);
 }
 
-struct error *decoys_attach(const struct rootfs *root, const struct decoy_request *requests, size_t count, uid_t uid,
-                            gid_t gid, int staging, int *sources) {
+struct error *decoys_attach(const struct rootfs *root, const struct decoy_request *requests, size_t count,
+                            uid_t uid, gid_t gid, int staging, int *sources) {
     for (size_t i = 0; i < count; i++)
         sources[i] = -1;
     if (count == 0)
@@ -58,7 +60,8 @@ struct error *decoys_attach(const struct rootfs *root, const struct decoy_reques
     for (size_t i = 0; i < count; i++) {
         memory_owned char *name = text_formatted("%zu", i);
         TRY(decoy_write(store, name, requests[i].content, &sources[i]));
-        TRY(error_context(decoy_place(root, requests[i].path, uid, gid, sources[i]), "decoy %s", requests[i].path));
+        TRY(error_context(decoy_place(root, requests[i].path, uid, gid, sources[i]), "decoy %s",
+                          requests[i].path));
     }
     return NULL;
 }

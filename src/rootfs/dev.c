@@ -21,8 +21,8 @@ struct device_node {
 };
 
 static const struct device_node default_devices[] = {
-    {"/dev/null", S_IFCHR, 1, 3, 0666, 0, 0},   {"/dev/zero", S_IFCHR, 1, 5, 0666, 0, 0},
-    {"/dev/full", S_IFCHR, 1, 7, 0666, 0, 0},   {"/dev/random", S_IFCHR, 1, 8, 0666, 0, 0},
+    {"/dev/null", S_IFCHR, 1, 3, 0666, 0, 0},    {"/dev/zero", S_IFCHR, 1, 5, 0666, 0, 0},
+    {"/dev/full", S_IFCHR, 1, 7, 0666, 0, 0},    {"/dev/random", S_IFCHR, 1, 8, 0666, 0, 0},
     {"/dev/urandom", S_IFCHR, 1, 9, 0666, 0, 0}, {"/dev/tty", S_IFCHR, 5, 0, 0666, 0, 0},
 };
 
@@ -30,8 +30,8 @@ static const struct {
     const char *path;
     const char *target;
 } default_links[] = {
-    {"/dev/fd", "/proc/self/fd"},         {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"},
-    {"/dev/stderr", "/proc/self/fd/2"},   {"/dev/ptmx", "pts/ptmx"},
+    {"/dev/fd", "/proc/self/fd"},       {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"},
+    {"/dev/stderr", "/proc/self/fd/2"}, {"/dev/ptmx", "pts/ptmx"},
 };
 
 static struct error *device_bind(const struct rootfs *root, const struct device_node *node) {
@@ -42,7 +42,8 @@ static struct error *device_bind(const struct rootfs *root, const struct device_
     if (fstat(source, &status) < 0)
         return error_system(errno, "stat", "device %s", node->path);
     if ((status.st_mode & S_IFMT) != node->type || status.st_rdev != makedev(node->major, node->minor))
-        return error_new(ERROR_REFUSED, "%s of this machine is not the device %u:%u", node->path, node->major, node->minor);
+        return error_new(ERROR_REFUSED, "%s of this machine is not the device %u:%u", node->path, node->major,
+                         node->minor);
     fd_owned int tree = -1;
     TRY(mount_copy(source, false, node->path, &tree));
     fd_owned int target = -1;
@@ -67,7 +68,8 @@ static struct error *device_make(const struct rootfs *root, const struct device_
         return NULL;
     if (result < 0)
         return error_system(number, "mknod", "%s", node->path);
-    if ((node->uid != 0 || node->gid != 0) && fchownat(directory, name, node->uid, node->gid, AT_SYMLINK_NOFOLLOW) < 0)
+    if ((node->uid != 0 || node->gid != 0) &&
+        fchownat(directory, name, node->uid, node->gid, AT_SYMLINK_NOFOLLOW) < 0)
         return error_system(errno, "chown", "%s", node->path);
     return NULL;
 }
@@ -120,7 +122,8 @@ struct error *console_bind(const struct rootfs *root, int terminal) {
     fd_owned int tree = -1;
     TRY(mount_copy(terminal, false, "the terminal", &tree));
     fd_owned int target = -1;
-    struct error *error = rootfs_make_file(root, (struct container_path){"/dev/console"}, (uid_t)-1, (gid_t)-1, &target);
+    struct error *error =
+        rootfs_make_file(root, (struct container_path){"/dev/console"}, (uid_t)-1, (gid_t)-1, &target);
     if (error != NULL && error->number == EROFS) {
         error_ignore(error); /* no place for /dev/console; the terminal itself works (crun #1745) */
         return NULL;

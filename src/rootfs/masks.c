@@ -33,8 +33,8 @@ static struct error *empty_directory_make(int staging, int *out) {
     fd_owned int tree = -1;
     TRY(mount_new("tmpfs", "tmpfs", &data,
                   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
-    /* Attached, since kernels before 6.15 copy only mounts that are part of a mount namespace. It goes with the old
-     * root when that is left. */
+    /* Attached, since kernels before 6.15 copy only mounts that are part of a mount namespace. It goes with
+     * the old root when that is left. */
     TRY(mount_attach(tree, staging, "the empty directory of masks"));
     *out = fd_take(&tree);
     return NULL;
@@ -75,7 +75,8 @@ struct error *masks_attach(const struct rootfs *root, const struct oci_linux *li
     if (linux_config == NULL)
         return NULL;
     for (size_t i = 0; i < linux_config->readonly_paths.count; i++)
-        TRY(error_context(make_readonly(root, linux_config->readonly_paths.items[i]), "linux.readonlyPaths[%zu]", i));
+        TRY(error_context(make_readonly(root, linux_config->readonly_paths.items[i]),
+                          "linux.readonlyPaths[%zu]", i));
     if (linux_config->masked_paths.count == 0)
         return NULL;
     fd_owned int null_device = -1;

@@ -5,12 +5,8 @@
 
 #include "sys/calls.h"
 
-#ifndef MOUNT_ATTR_NOSYMFOLLOW
-#define MOUNT_ATTR_NOSYMFOLLOW 0x00200000
-#endif
-
-/* atime is one three-valued field: the kernel wants MOUNT_ATTR__ATIME cleared whenever a value of it is set, and
- * refuses (EINVAL) or ignores the value otherwise. */
+/* atime is one three-valued field: the kernel wants MOUNT_ATTR__ATIME cleared whenever a value of it is set,
+ * and refuses (EINVAL) or ignores the value otherwise. */
 #define ATIME MOUNT_ATTR__ATIME
 
 enum word_kind {
@@ -106,7 +102,8 @@ static void attribute_apply(const struct word *word, uint64_t *set, uint64_t *cl
     *clear = (*clear & ~(word->set & ~ATIME)) | word->clear;
 }
 
-struct error *mount_options_parse(const struct oci_mount *mount, const char *field, struct mount_options *out) {
+struct error *mount_options_parse(const struct oci_mount *mount, const char *field,
+                                  struct mount_options *out) {
     *out = (struct mount_options){0};
     struct string_list unknown = {0};
     for (size_t i = 0; i < mount->options.count; i++) {
@@ -144,8 +141,8 @@ struct error *mount_options_parse(const struct oci_mount *mount, const char *fie
     if (mount->type != NULL && strcmp(mount->type, "bind") == 0)
         out->bind = true;
     if (out->bind && unknown.count > 0) {
-        struct error *error =
-            error_new(ERROR_INVALID, "%s.options: \"%s\" is not an option of a bind mount", field, unknown.items[0]);
+        struct error *error = error_new(ERROR_INVALID, "%s.options: \"%s\" is not an option of a bind mount",
+                                        field, unknown.items[0]);
         string_list_free(&unknown);
         return error;
     }

@@ -10,19 +10,19 @@
 
 struct mount_options {
     bool bind;
-    bool recursive;          /* rbind */
-    uint64_t set;            /* MOUNT_ATTR_* for the mount */
+    bool recursive; /* rbind */
+    uint64_t set;   /* MOUNT_ATTR_* for the mount */
     uint64_t clear;
-    uint64_t recursive_set;  /* MOUNT_ATTR_* for the whole tree: rro, rnosuid, ... */
+    uint64_t recursive_set; /* MOUNT_ATTR_* for the whole tree: rro, rnosuid, ... */
     uint64_t recursive_clear;
-    uint64_t propagation;    /* MS_SHARED, MS_SLAVE, MS_PRIVATE, MS_UNBINDABLE or 0 */
+    uint64_t propagation; /* MS_SHARED, MS_SLAVE, MS_PRIVATE, MS_UNBINDABLE or 0 */
     bool propagation_recursive;
-    bool copy_up;            /* tmpcopyup: the content under a tmpfs is copied into it */
+    bool copy_up;                  /* tmpcopyup: the content under a tmpfs is copied into it */
     struct string_list superblock; /* flags and key=value for fsconfig: "sync", "size=64k", "mode=755" */
 };
 
-/* Unknown words go to the file system, as mount(8) does; with a bind mount they are ERROR_INVALID, since a bind has
- * no file system to give them to. `field` names the mount in messages. */
+/* Unknown words go to the file system, as mount(8) does; with a bind mount they are ERROR_INVALID, since a
+ * bind has no file system to give them to. `field` names the mount in messages. */
 fallible mount_options_parse(const struct oci_mount *mount, const char *field, struct mount_options *out);
 void mount_options_free(struct mount_options *options);
 

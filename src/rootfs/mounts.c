@@ -17,40 +17,42 @@
 /* More than this in a place that is copied into memory is a mistake that the user should hear of. */
 #define COPY_UP_MAX (256ull * 1024 * 1024)
 
-static struct error *source_open(const struct oci_mount *mount, const struct mount_fact *fact, bool reopen,
+static struct error *source_open(const struct oci_mount *mount, const struct bind_source *source, bool reopen,
                                  int *out) {
-    if (fact != NULL && fact->source_fd < 0)
-        return error_system(fact->open_errno ? fact->open_errno : EINVAL, "open", "mount source %s", mount->source);
-    if (fact != NULL && !reopen) {
-        *out = fcntl(fact->source_fd, F_DUPFD_CLOEXEC, 0);
+    if (source->judged && source->fd < 0)
+        return error_system(source->open_errno ? source->open_errno : EINVAL, "open", "mount source %s",
+                            mount->source);
+    if (source->judged && !reopen) {
+        *out = fcntl(source->fd, F_DUPFD_CLOEXEC, 0);
         if (*out < 0)
             return error_system(errno, "duplicate", "descriptor of mount source %s", mount->source);
         return NULL;
     }
-    const char *path = fact != NULL ? fact->real_path : mount->source;
+    const char *path = source->judged ? source->path : mount->source;
     *out = open(path, O_PATH | O_CLOEXEC);
     if (*out < 0)
         return error_system(errno, "open", "mount source %s", path);
     struct stat status;
     if (fstat(*out, &status) < 0)
         return error_system(errno, "stat", "mount source %s", path);
-    if (fact != NULL && (status.st_dev != fact->status.st_dev || status.st_ino != fact->status.st_ino))
+    if (source->judged && (status.st_dev != source->device || status.st_ino != source->inode))
         return error_new(ERROR_REFUSED, "mount source %s was replaced while the container was created", path);
-    if (fact == NULL && strcmp(path, "/dev/null") == 0 &&
+    if (!source->judged && strcmp(path, "/dev/null") == 0 &&
         (!S_ISCHR(status.st_mode) || status.st_rdev != makedev(1, 3)))
         return error_new(ERROR_REFUSED, "/dev/null of this machine is not the null device (CVE-2025-31133)");
     return NULL;
 }
 
 static struct error *bind_prepare(const struct oci_mount *mount, const struct mount_options *options,
-                                  const struct mount_fact *fact, bool reopen, int *out) {
-    fd_owned int source = -1;
-    TRY(source_open(mount, fact, reopen, &source));
-    *out = sys_open_tree(source, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | (options->recursive ? AT_RECURSIVE : 0));
+                                  const struct bind_source *source, bool reopen, int *out) {
+    fd_owned int opened = -1;
+    TRY(source_open(mount, source, reopen, &opened));
+    *out =
+        sys_open_tree(opened, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | (options->recursive ? AT_RECURSIVE : 0));
     if (*out < 0)
         return error_system(errno, "open_tree", "mount source %s", mount->source);
-    /* First slave, then what was asked: a copy of a shared mount is its peer, and "rslave" means a slave of that
-     * peer, "private" and no word at all an end to both (crun #2059, #2066). */
+    /* First slave, then what was asked: a copy of a shared mount is its peer, and "rslave" means a slave of
+     * that peer, "private" and no word at all an end to both (crun #2059, #2066). */
     if (options->propagation != MS_SHARED) {
         uint64_t propagation = options->propagation ? options->propagation : MS_PRIVATE;
         if (options->propagation != 0 && propagation != MS_SLAVE)
@@ -62,8 +64,8 @@ static struct error *bind_prepare(const struct oci_mount *mount, const struct mo
     return mount_change(*out, true, options->recursive_set, options->recursive_clear, mount->source);
 }
 
-struct error *mount_set_prepare(const struct oci_config *config, const struct mount_fact *const *sources, bool reopen,
-                                struct mount_set *out) {
+struct error *mount_set_prepare(const struct oci_config *config, const struct bind_source *sources,
+                                bool reopen, struct mount_set *out) {
     out->count = config->mounts_count;
     out->trees = memory_resize(NULL, out->count, sizeof *out->trees);
     for (size_t i = 0; i < out->count; i++)
@@ -74,7 +76,7 @@ struct error *mount_set_prepare(const struct oci_config *config, const struct mo
         TRY(mount_options_parse(&config->mounts[i], field, &options));
         struct error *error = NULL;
         if (options.bind)
-            error = bind_prepare(&config->mounts[i], &options, sources ? sources[i] : NULL, reopen, &out->trees[i]);
+            error = bind_prepare(&config->mounts[i], &options, &sources[i], reopen, &out->trees[i]);
         mount_options_free(&options);
         if (error != NULL)
             return error_context(error, "%s", field);
@@ -112,13 +114,15 @@ static struct error *bind_attach(const struct rootfs *root, const struct oci_mou
 static struct error *cgroup_attach_views(const struct rootfs *root, const struct oci_mount *mount,
                                          const struct mount_options *options, struct mount_set *set) {
     fd_owned int target = -1;
-    TRY(rootfs_make_directory(root, (struct container_path){mount->destination}, 0755, (uid_t)-1, (gid_t)-1, &target));
+    TRY(rootfs_make_directory(root, (struct container_path){mount->destination}, 0755, (uid_t)-1, (gid_t)-1,
+                              &target));
     uint64_t attributes = options->set & ~(uint64_t)MOUNT_ATTR_RDONLY;
     if (set->cgroup_views_count == 1 && set->cgroup_views[0].name[0] == '\0') {
         TRY(mount_change(set->cgroup_views[0].tree, false, options->set, options->clear, mount->destination));
         return mount_attach(set->cgroup_views[0].tree, target, mount->destination);
     }
-    /* Also where there is no cgroup at all: an empty directory, so that the host's never shows (CVE-2023-25809). */
+    /* Also where there is no cgroup at all: an empty directory, so that the host's never shows
+     * (CVE-2023-25809). */
     string_list_owned struct string_list data = {0};
     string_list_append(&data, "mode=755");
     string_list_append(&data, "size=64k");
@@ -145,16 +149,17 @@ static struct error *cgroup_attach_views(const struct rootfs *root, const struct
     return mount_change(base, false, options->set & MOUNT_ATTR_RDONLY, 0, mount->destination);
 }
 
-/* /sys where the user namespace does not own the network namespace: the kernel refuses a new sysfs, the host's one is
- * bound instead, always read-only (crun #2178). */
+/* /sys where the user namespace does not own the network namespace: the kernel refuses a new sysfs, the
+ * host's one is bound instead, always read-only (crun #2178). */
 static struct error *sysfs_bind(int target, const struct oci_mount *mount, uint64_t attributes) {
     fd_owned int source = open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (source < 0)
         return error_system(errno, "open", "/sys");
     fd_owned int tree = -1;
     TRY(mount_copy(source, true, "/sys", &tree));
-    TRY(mount_change(tree, true, attributes | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
-                     0, "/sys"));
+    TRY(mount_change(
+        tree, true, attributes | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+        0, "/sys"));
     return mount_attach(tree, target, mount->destination);
 }
 
@@ -181,7 +186,8 @@ static struct error *filesystem_attach(const struct rootfs *root, const struct o
     error_ignore(missing); /* made below */
     if (!existed)
         TRY(rootfs_make_directory(root, path, 0755, (uid_t)-1, (gid_t)-1, &target));
-    /* A tmpfs takes over the mode of the directory that it covers, unless told (runc #4971); only a tmpfs does. */
+    /* A tmpfs takes over the mode of the directory that it covers, unless told (runc #4971); only a tmpfs
+     * does. */
     if (is_tmpfs && existed && !has_option(options, "mode="))
         string_list_append_owned(&options->superblock, text_formatted("mode=%o", before.st_mode & 07777));
     if (strcmp(type, "devpts") == 0 && options->superblock.count == 0) {
@@ -192,7 +198,8 @@ static struct error *filesystem_attach(const struct rootfs *root, const struct o
     fd_owned int tree = -1;
     /* Content is copied before the mount turns read-only. */
     uint64_t attributes = options->set & ~(options->copy_up ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
-    struct error *error = mount_new(type, mount->source ? mount->source : type, &options->superblock, attributes, &tree);
+    struct error *error =
+        mount_new(type, mount->source ? mount->source : type, &options->superblock, attributes, &tree);
     if (error != NULL && error->number == EPERM && strcmp(type, "sysfs") == 0) {
         error_free(error);
         return sysfs_bind(target, mount, options->set);
@@ -210,7 +217,8 @@ static struct error *filesystem_attach(const struct rootfs *root, const struct o
     return mount_change(tree, true, options->recursive_set, options->recursive_clear, mount->destination);
 }
 
-struct error *mount_set_attach(const struct rootfs *root, const struct oci_config *config, struct mount_set *set) {
+struct error *mount_set_attach(const struct rootfs *root, const struct oci_config *config,
+                               struct mount_set *set) {
     for (size_t i = 0; i < config->mounts_count; i++) {
         const struct oci_mount *mount = &config->mounts[i];
         memory_owned char *field = text_formatted("mounts[%zu]", i);
@@ -233,9 +241,9 @@ struct error *mount_set_attach(const struct rootfs *root, const struct oci_confi
 struct error *scratch_mount(const struct rootfs *root, const struct scratch_request *request) {
     struct container_path path = {request->path};
     fd_owned int place = -1;
-    struct error *error = request->create
-                              ? rootfs_make_directory(root, path, request->mode, request->uid, request->gid, &place)
-                              : rootfs_open(root, path, O_PATH | O_DIRECTORY, &place);
+    struct error *error =
+        request->create ? rootfs_make_directory(root, path, request->mode, request->uid, request->gid, &place)
+                        : rootfs_open(root, path, O_PATH | O_DIRECTORY, &place);
     if (error != NULL && !request->create && (error->number == ENOENT || error->number == ENOTDIR)) {
         error_ignore(error); /* the image has no such place: nothing to keep writable */
         return NULL;
@@ -244,7 +252,8 @@ struct error *scratch_mount(const struct rootfs *root, const struct scratch_requ
     fd_owned int tree = -1;
     if (!request->tmpfs) {
         TRY(mount_copy(place, false, request->path, &tree));
-        TRY(mount_change(tree, false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, MOUNT_ATTR_RDONLY, request->path));
+        TRY(mount_change(tree, false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, MOUNT_ATTR_RDONLY,
+                         request->path));
         return mount_attach(tree, place, request->path);
     }
     struct stat status;

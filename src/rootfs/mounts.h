@@ -1,9 +1,12 @@
-/* The mounts of config.json (config.md, "Mounts"). Bind sources are copied in the runtime's mount namespace from the
- * descriptors that were judged; the container's init only attaches them. */
+/* The mounts of config.json (config.md, "Mounts"). Bind sources are copied in the runtime's mount namespace
+ * from the descriptors that were judged; the container's init only attaches them. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "base/error.h"
-#include "facts/facts.h"
 #include "libocispec/config.h"
 #include "rootfs/paths.h"
 
@@ -20,19 +23,29 @@ struct mount_set {
     size_t cgroup_views_count;
 };
 
-/* Copies every bind source. `sources` is parallel to config.mounts (NULL: a source that hardening chose, opened by
- * its path). With `reopen` (an unprivileged runtime, whose own mount namespace is not its to copy from) the container's
- * init calls this in the new namespace: each source is opened again by its real path and must be the inode that was
- * judged. */
-fallible mount_set_prepare(const struct oci_config *config, const struct mount_fact *const *sources, bool reopen,
+/* The source of a bind mount, as it was opened and judged. */
+struct bind_source {
+    bool judged;      /* false: hardening chose it; it is opened by its path */
+    int fd;           /* O_PATH, borrowed; -1 where it could not be opened */
+    int open_errno;   /* why */
+    const char *path; /* real path, borrowed */
+    dev_t device;
+    ino_t inode;
+};
+
+/* Copies every bind source. `sources` is parallel to config.mounts. With `reopen` (an unprivileged runtime,
+ * whose own mount namespace is not its to copy from) the container's init calls this in the new namespace:
+ * each source is opened again by its real path and must be the inode that was judged. */
+fallible mount_set_prepare(const struct oci_config *config, const struct bind_source *sources, bool reopen,
                            struct mount_set *out);
 void mount_set_free(struct mount_set *set);
 
 /* Attaches all mounts of config.json in their order. */
 fallible mount_set_attach(const struct rootfs *root, const struct oci_config *config, struct mount_set *set);
 
-/* A writable place in a read-only root. Own layer: the directory is bound over itself. Else a tmpfs with the content
- * copied up. A place that is missing is made when `create`, with `mode` and owner, else passed over. */
+/* A writable place in a read-only root. Own layer: the directory is bound over itself. Else a tmpfs with the
+ * content copied up. A place that is missing is made when `create`, with `mode` and owner, else passed over.
+ */
 struct scratch_request {
     const char *path;
     bool tmpfs;
@@ -43,6 +56,6 @@ struct scratch_request {
 };
 fallible scratch_mount(const struct rootfs *root, const struct scratch_request *request);
 
-/* Copies the content of a directory into another one: files, directories, symlinks, owners, modes, times; at most
- * `limit` bytes. Never follows a symlink. */
+/* Copies the content of a directory into another one: files, directories, symlinks, owners, modes, times; at
+ * most `limit` bytes. Never follows a symlink. */
 fallible directory_copy(int from, int to, uint64_t limit, const char *subject);

@@ -12,7 +12,8 @@
 #include "base/text.h"
 #include "sys/calls.h"
 
-/* A rename somewhere on the machine makes RESOLVE_IN_ROOT with ".." give EAGAIN; the kernel asks to try again. */
+/* A rename somewhere on the machine makes RESOLVE_IN_ROOT with ".." give EAGAIN; the kernel asks to try
+ * again. */
 #define OPEN_ATTEMPTS 64
 #define DANGLING_LINKS_MAX 16
 
@@ -63,8 +64,8 @@ static char *link_target(int directory, const char *name, const char *directory_
     return target[0] == '/' ? memory_copy_string(target) : text_formatted("%s/%s", directory_path, target);
 }
 
-static struct error *make_directory(const struct rootfs *root, const char *path, mode_t mode, uid_t uid, gid_t gid,
-                                    int depth, int *out) {
+static struct error *make_directory(const struct rootfs *root, const char *path, mode_t mode, uid_t uid,
+                                    gid_t gid, int depth, int *out) {
     *out = open_in_root(root->fd, path, O_PATH | O_DIRECTORY);
     if (*out >= 0)
         return NULL;
@@ -76,7 +77,8 @@ static struct error *make_directory(const struct rootfs *root, const char *path,
     memory_owned char *clean = container_path_clean(path);
     char *slash = strrchr(clean, '/');
     memory_owned char *name = memory_copy_string(slash + 1);
-    memory_owned char *parent = slash == clean ? memory_copy_string("/") : strndup(clean, (size_t)(slash - clean));
+    memory_owned char *parent =
+        slash == clean ? memory_copy_string("/") : strndup(clean, (size_t)(slash - clean));
     if (name[0] == '\0' || strcmp(name, "..") == 0)
         return error_system(ENOENT, "open", "directory %s in the container's root", path);
 
@@ -88,13 +90,15 @@ static struct error *make_directory(const struct rootfs *root, const char *path,
     *out = openat(directory, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (*out < 0) {
         int number = errno;
-        /* A symlink to nothing, such as /var/run -> /run in an image without /run: its target is made, in the root. */
+        /* A symlink to nothing, such as /var/run -> /run in an image without /run: its target is made, in the
+         * root. */
         memory_owned char *target = link_target(directory, name, parent);
         if (target == NULL)
             return error_system(number, "open", "directory %s in the container's root", clean);
         return make_directory(root, target, mode, uid, gid, depth + 1, out);
     }
-    /* Mode and owner are set on what was made here, never on what the image has; the umask does not matter. */
+    /* Mode and owner are set on what was made here, never on what the image has; the umask does not matter.
+     */
     memory_owned char *self = text_formatted("/proc/self/fd/%d", *out);
     if (made && chmod(self, mode) < 0)
         return error_system(errno, "chmod", "%s in the container's root", clean);
@@ -103,12 +107,13 @@ static struct error *make_directory(const struct rootfs *root, const char *path,
     return NULL;
 }
 
-struct error *rootfs_make_directory(const struct rootfs *root, struct container_path path, mode_t mode, uid_t uid,
-                                    gid_t gid, int *out) {
+struct error *rootfs_make_directory(const struct rootfs *root, struct container_path path, mode_t mode,
+                                    uid_t uid, gid_t gid, int *out) {
     return make_directory(root, path.text, mode, uid, gid, 0, out);
 }
 
-struct error *rootfs_open_parent(const struct rootfs *root, struct container_path path, int *directory, char **name) {
+struct error *rootfs_open_parent(const struct rootfs *root, struct container_path path, int *directory,
+                                 char **name) {
     memory_owned char *clean = container_path_clean(path.text);
     char *slash = strrchr(clean, '/');
     if (slash[1] == '\0' || strcmp(slash + 1, "..") == 0)
@@ -125,7 +130,8 @@ struct error *rootfs_open_parent(const struct rootfs *root, struct container_pat
     return error;
 }
 
-struct error *rootfs_make_file(const struct rootfs *root, struct container_path path, uid_t uid, gid_t gid, int *out) {
+struct error *rootfs_make_file(const struct rootfs *root, struct container_path path, uid_t uid, gid_t gid,
+                               int *out) {
     *out = open_in_root(root->fd, path.text, O_PATH);
     if (*out >= 0)
         return NULL;

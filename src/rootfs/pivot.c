@@ -16,8 +16,9 @@ struct propagation_word {
 };
 
 static const struct propagation_word propagation_words[] = {
-    {"shared", MS_SHARED},         {"rshared", MS_SHARED | MS_REC},     {"slave", MS_SLAVE},
-    {"rslave", MS_SLAVE | MS_REC}, {"private", MS_PRIVATE},             {"rprivate", MS_PRIVATE | MS_REC},
+    {"shared", MS_SHARED},         {"rshared", MS_SHARED | MS_REC},
+    {"slave", MS_SLAVE},           {"rslave", MS_SLAVE | MS_REC},
+    {"private", MS_PRIVATE},       {"rprivate", MS_PRIVATE | MS_REC},
     {"unbindable", MS_UNBINDABLE}, {"runbindable", MS_UNBINDABLE | MS_REC},
 };
 
@@ -67,7 +68,8 @@ struct error *rootfs_pivot(const struct rootfs *root, bool no_pivot) {
         if (chroot(".") < 0)
             return error_system(errno, "chroot", "to the container's root");
     } else {
-        /* The same directory twice: the old root ends up mounted over the new one, and is found by its descriptor. */
+        /* The same directory twice: the old root ends up mounted over the new one, and is found by its
+         * descriptor. */
         if (sys_pivot_root(".", ".") < 0)
             return error_system(errno, "pivot_root", "to the container's root");
         if (fchdir(old_root) < 0)

@@ -7,16 +7,16 @@
 #include "libocispec/config.h"
 #include "rootfs/paths.h"
 
-/* In the container's new mount namespace: ends propagation to the machine, copies the root's tree over itself and
- * opens it. `path` is the root's real path and must still be the directory that `judged` describes. */
+/* In the container's new mount namespace: ends propagation to the machine, copies the root's tree over itself
+ * and opens it. `path` is the root's real path and must still be the directory that `judged` describes. */
 fallible rootfs_enter(const char *path, const struct stat *judged, const struct oci_config *config,
                       struct rootfs *out);
 
 /* Makes the root mount read-only (without what is mounted below it); its other flags stay. */
 fallible rootfs_make_readonly(const struct rootfs *root);
 
-/* Makes it "/" and leaves the old root, which nothing refers to afterwards. `no_pivot`: for a machine that runs from
- * its initial ramdisk, where pivot_root cannot work. */
+/* Makes it "/" and leaves the old root, which nothing refers to afterwards. `no_pivot`: for a machine that
+ * runs from its initial ramdisk, where pivot_root cannot work. */
 fallible rootfs_pivot(const struct rootfs *root, bool no_pivot);
 
 /* linux.rootfsPropagation, the last step: before pivot_root it would make that fail. */

@@ -19,10 +19,10 @@ static const struct {
     const char *prefix; /* a whole key, or with its dot at the end all below */
     const char *namespace;
 } namespaced[] = {
-    {"kernel.msgmax", "ipc"},  {"kernel.msgmnb", "ipc"},          {"kernel.msgmni", "ipc"},
-    {"kernel.sem", "ipc"},     {"kernel.shmall", "ipc"},          {"kernel.shmmax", "ipc"},
-    {"kernel.shmmni", "ipc"},  {"kernel.shm_rmid_forced", "ipc"}, {"fs.mqueue.", "ipc"},
-    {"net.", "network"},       {"kernel.domainname", "uts"},      {"kernel.hostname", "uts"},
+    {"kernel.msgmax", "ipc"}, {"kernel.msgmnb", "ipc"},          {"kernel.msgmni", "ipc"},
+    {"kernel.sem", "ipc"},    {"kernel.shmall", "ipc"},          {"kernel.shmmax", "ipc"},
+    {"kernel.shmmni", "ipc"}, {"kernel.shm_rmid_forced", "ipc"}, {"fs.mqueue.", "ipc"},
+    {"net.", "network"},      {"kernel.domainname", "uts"},      {"kernel.hostname", "uts"},
     {"user.", "user"},
 };
 
@@ -44,13 +44,17 @@ static struct error *key_check(const struct oci_linux *linux_config, const char 
         return error_new(ERROR_INVALID, "linux.sysctl.%s: needs a %s namespace of the container's own", key,
                          namespaced[i].namespace);
     }
-    return error_new(ERROR_INVALID, "linux.sysctl.%s: is a setting of the whole machine; allowed are net.*, fs.mqueue.*, "
-                                    "the kernel.* keys of IPC, and user.*", key);
+    return error_new(ERROR_INVALID,
+                     "linux.sysctl.%s: is a setting of the whole machine; allowed are net.*, fs.mqueue.*, "
+                     "the kernel.* keys of IPC, and user.*",
+                     key);
 }
 
-/* A procfs that is attached nowhere. Where the user namespace may not make one, the machine's, if it is one. */
+/* A procfs that is attached nowhere. Where the user namespace may not make one, the machine's, if it is one.
+ */
 static struct error *procfs_open(int *out) {
-    struct error *error = mount_new("proc", "proc", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, out);
+    struct error *error =
+        mount_new("proc", "proc", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, out);
     if (error == NULL)
         return NULL;
     error_ignore(error);
@@ -70,16 +74,19 @@ struct error *sysctl_apply(const struct oci_linux *linux_config) {
         const struct key_value *item = &linux_config->sysctl.items[i];
         memory_owned char *below = oci_sysctl_path(item->key);
         if (below == NULL)
-            return error_new(ERROR_INVALID, "linux.sysctl.%s: expected a name such as net.ipv4.ip_forward", item->key);
+            return error_new(ERROR_INVALID, "linux.sysctl.%s: expected a name such as net.ipv4.ip_forward",
+                             item->key);
         memory_owned char *path = text_formatted("sys/%s", below);
         memory_owned char *dotted = memory_copy_string(below);
         for (char *at = dotted; *at != '\0'; at++)
             *at = *at == '/' ? '.' : *at;
         TRY(key_check(linux_config, dotted));
-        fd_owned int file = sys_openat2(proc, path, O_WRONLY, 0, RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
+        fd_owned int file =
+            sys_openat2(proc, path, O_WRONLY, 0, RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
         if (file < 0)
             return error_system(errno, "open", "linux.sysctl.%s", item->key);
-        TRY(error_context(fd_write_all(file, item->value, strlen(item->value), item->value), "linux.sysctl.%s", item->key));
+        TRY(error_context(fd_write_all(file, item->value, strlen(item->value), item->value),
+                          "linux.sysctl.%s", item->key));
     }
     return NULL;
 }

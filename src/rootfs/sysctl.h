@@ -1,5 +1,5 @@
-/* linux.sysctl: the only writer of /proc/sys, through a procfs of its own that the container cannot have covered
- * (CVE-2025-52881, CVE-2019-16884). */
+/* linux.sysctl: the only writer of /proc/sys, through a procfs of its own that the container cannot have
+ * covered (CVE-2025-52881, CVE-2019-16884). */
 #pragma once
 
 #include "base/error.h"

@@ -1,5 +1,5 @@
-/* Raw system calls that glibc 2.36 lacks or whose headers collide; each returns as the kernel does through syscall(2):
- * -1 with errno on failure. The only place with kernel-header conditionals. */
+/* Raw system calls that glibc 2.36 lacks or whose headers collide; each returns as the kernel does through
+ * syscall(2): -1 with errno on failure. The only place with kernel-header conditionals. */
 #pragma once
 
 #include <linux/mount.h>
@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* clone3 without a stack of its own: the child goes on here, as after fork. `cgroup_fd` -1: none. *pidfd receives a
- * descriptor of the child in the parent. */
+/* clone3 without a stack of its own: the child goes on here, as after fork. `cgroup_fd` -1: none. *pidfd
+ * receives a descriptor of the child in the parent. */
 pid_t sys_clone3(uint64_t flags, int *pidfd, int cgroup_fd);
 
 int sys_openat2(int directory, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve);
@@ -28,10 +28,13 @@ int sys_pidfd_send_signal(int pidfd, int signal);
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_keyctl_join_session(const char *name);
 
-/* How the process behind a pidfd ended, as a wait status. -1 with ENOSYS where the kernel (before 6.15) cannot say,
- * EAGAIN while it runs. */
+/* How the process behind a pidfd ended, as a wait status. -1 with ENOSYS where the kernel (before 6.15)
+ * cannot say, EAGAIN while it runs. */
 int sys_pidfd_exit_status(int pidfd, int *wait_status);
 
+#ifndef MOUNT_ATTR_NOSYMFOLLOW
+#define MOUNT_ATTR_NOSYMFOLLOW 0x00200000
+#endif
 #ifndef CLONE_INTO_CGROUP
 #define CLONE_INTO_CGROUP 0x200000000ULL
 #endif

@@ -11,7 +11,8 @@
 #include "warden/protocol.h"
 #include "warden/warden.h"
 
-/* A warden that could not begin has said why before it closed the channel; its words say more than "reset". */
+/* A warden that could not begin has said why before it closed the channel; its words say more than "reset".
+ */
 static struct error *say(int channel, const struct warden_message *message, const int *fds, size_t count) {
     struct error *error = fd_send(channel, message, sizeof *message, fds, count);
     if (error == NULL)

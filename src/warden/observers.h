@@ -1,5 +1,6 @@
-/* What the warden's loop (warden.c) and its observers share: each observer turns kernel events into record events.
- * No observer decides an allow: it denies what the plan says, or lets the kernel decide (DESIGN.md invariant 3). */
+/* What the warden's loop (warden.c) and its observers share: each observer turns kernel events into record
+ * events. No observer decides an allow: it denies what the plan says, or lets the kernel decide (DESIGN.md
+ * invariant 3). */
 #pragma once
 
 #include <stdbool.h>
@@ -13,31 +14,32 @@
 
 struct warden_context {
     struct record_log *log;
-    const char *policy_origin;          /* for record_event.rule_origin */
-    const struct oci_seccomp *denied;   /* the plan's documents */
+    const char *policy_origin;        /* for record_event.rule_origin */
+    const struct oci_seccomp *denied; /* the plan's documents */
     const struct oci_seccomp *observed;
-    struct wall_sockets wall;           /* -1 where there is no wall */
+    struct wall_sockets wall; /* -1 where there is no wall */
     pid_t init_pid;
-    ino_t pid_namespace;                /* inode of init's pid namespace: which processes are ours */
-    struct packet_observer *packets;    /* packets.c's own; NULL at first, freed by packets_close */
-    int decoy_group;                    /* fanotify descriptor or -1 */
-    struct string_list decoy_paths;     /* container paths, for messages */
+    ino_t pid_namespace;             /* inode of init's pid namespace: which processes are ours */
+    struct packet_observer *packets; /* packets.c's own; NULL at first, freed by packets_close */
+    int decoy_group;                 /* fanotify descriptor or -1 */
+    struct string_list decoy_paths;  /* container paths, for messages */
 };
 
-/* notify.c: one pending notification of a seccomp listener. `exec_id` is NULL for the container's own. Returns
- * false when the listener has no more tasks (close it). */
+/* notify.c: one pending notification of a seccomp listener. `exec_id` is NULL for the container's own.
+ * Returns false when the listener has no more tasks (close it). */
 bool notify_handle(struct warden_context *context, int listener, const char *exec_id);
 
 /* files.c: events of the decoys' group: denies opens of decoys and records them. */
 void files_handle(struct warden_context *context);
-/* files.c: a permission group with one mark for each decoy descriptor (O_RDONLY), in the order of decoy_paths. Without
- * the privilege for that a group that only notices opens: they are recorded as observed, without a process. *out -1 with
- * an error when neither can be had. */
+/* files.c: a permission group with one mark for each decoy descriptor (O_RDONLY), in the order of
+ * decoy_paths. Without the privilege for that a group that only notices opens: they are recorded as observed,
+ * without a process. *out -1 with an error when neither can be had. */
 fallible files_watch_decoys(const int *decoys, size_t count, int *out);
 
 /* packets.c: messages of the packet log: attributes the process, records, answers a held SYN with a reset. */
 void packets_handle(struct warden_context *context);
 /* packets.c: (re)binds the log group where another container of the namespace held it. Cheap when bound. */
 void packets_bind(struct warden_context *context);
-/* packets.c: records what the kernel counted and never showed (log.suppressed), and frees context->packets. */
+/* packets.c: records what the kernel counted and never showed (log.suppressed), and frees context->packets.
+ */
 void packets_close(struct warden_context *context);

@@ -15,7 +15,7 @@
 #include "warden/warden.h"
 
 static const struct schema_field change_fields[] = {
-    STRING(OPTIONAL, "reason", warden_change, reason), STRING(OPTIONAL, "subject", warden_change, subject),
+    STRING(OPTIONAL, "reason", warden_change, reason),   STRING(OPTIONAL, "subject", warden_change, subject),
     STRING(OPTIONAL, "message", warden_change, message), STRING(OPTIONAL, "rule", warden_change, rule),
     STRING(OPTIONAL, "remedy", warden_change, remedy),
 };
@@ -66,7 +66,8 @@ static _Noreturn void child_run(const int *descriptors) {
             _exit(127);
     if (sys_close_range(WARDEN_FD_FIRST + WARDEN_FD_COUNT, ~0u, 0) < 0)
         _exit(127);
-    /* What the engine blocked or ignored is not for us (a hook-started process once could not be ended by SIGTERM). */
+    /* What the engine blocked or ignored is not for us (a hook-started process once could not be ended by
+     * SIGTERM). */
     for (int number = 1; number < NSIG; number++)
         signal(number, SIG_DFL);
     sigset_t none;

@@ -24,7 +24,8 @@
 #include "warden/observers.h"
 #include "warden/protocol.h"
 
-/* After init's end: what the kernel still holds for us is read, then we go, since an engine's monitor waits. */
+/* After init's end: what the kernel still holds for us is read, then we go, since an engine's monitor waits.
+ */
 #define GUARDIAN_PATIENCE_MS 150
 #define LISTENERS_MAX 512
 #define CLIENTS_MAX 64
@@ -49,7 +50,8 @@ struct warden {
     size_t listeners_count;
 };
 
-/* A record that cannot be written is counted by the log and said in the next one; there is nobody else to tell. */
+/* A record that cannot be written is counted by the log and said in the next one; there is nobody else to
+ * tell. */
 static void record_or_count(struct record_log *log, const struct record_event *event) {
     error_ignore(record_write(log, event));
 }
@@ -74,8 +76,8 @@ static void record_change(struct warden *warden, const struct warden_change *cha
 }
 
 /* OCSF 6002: 3 Start, 4 Stop; created is 99. */
-static void record_lifecycle(struct warden *warden, int activity_id, const char *activity_name, const char *reason,
-                             const char *message, const int *exit_code) {
+static void record_lifecycle(struct warden *warden, int activity_id, const char *activity_name,
+                             const char *reason, const char *message, const int *exit_code) {
     struct record_process init = {0};
     record_process_read((pid_t)warden->plan->init_pid, &init);
     struct record_event event = {
@@ -94,10 +96,10 @@ static void record_lifecycle(struct warden *warden, int activity_id, const char 
 }
 
 static void record_lost(struct record_log *log, const char *who) {
-    memory_owned char *message =
-        text_formatted("The %s of this container was lost; the container was stopped, because nothing would have "
-                       "recorded what it did.",
-                       who);
+    memory_owned char *message = text_formatted(
+        "The %s of this container was lost; the container was stopped, because nothing would have "
+        "recorded what it did.",
+        who);
     struct record_event event = {.class_id = RECORD_FINDING,
                                  .activity_id = 1,
                                  .action = RECORD_DENIED,
@@ -123,7 +125,8 @@ static void begin_watching(struct warden *warden) {
         record_change(warden, &warden->plan->changes[i], NULL);
 }
 
-static void take_sockets(struct warden *warden, const struct warden_message *message, int *fds, size_t count) {
+static void take_sockets(struct warden *warden, const struct warden_message *message, int *fds,
+                         size_t count) {
     struct wall_sockets *wall = &warden->context.wall;
     int *const places[WARDEN_SOCKET_COUNT] = {&wall->packet_log, &wall->socket_diagnosis, &wall->reset_ipv4,
                                               &wall->reset_ipv6, &wall->rules};
@@ -142,7 +145,8 @@ static struct error *take_listener(struct warden *warden, const struct warden_me
     if (count != 1)
         return error_new(ERROR_INVALID, "a listener message without a listener");
     if (warden->listeners_count == LISTENERS_MAX)
-        return error_new(ERROR_UNAVAILABLE, "more than %d processes of exec run at once in this container", LISTENERS_MAX);
+        return error_new(ERROR_UNAVAILABLE, "more than %d processes of exec run at once in this container",
+                         LISTENERS_MAX);
     struct attended *attended = &warden->listeners[warden->listeners_count++];
     attended->listener = fd_take(&fds[0]);
     memcpy(attended->exec_id, message->exec_id, sizeof attended->exec_id);
@@ -169,7 +173,8 @@ static bool message_handle(struct warden *warden, int connection) {
     case WARDEN_DECOYS:
         error = files_watch_decoys(fds, count, &warden->context.decoy_group);
         if (error != NULL) {
-            /* A decoy without a tripwire still holds nothing of worth: a degraded second layer, said in a record. */
+            /* A decoy without a tripwire still holds nothing of worth: a degraded second layer, said in a
+             * record. */
             struct warden_change change = {.reason = "mechanism.degraded",
                                            .subject = "fanotify",
                                            .message = error->message,
@@ -277,7 +282,8 @@ static _Noreturn void loop(struct warden *warden) {
         for (size_t i = 0; i < clients; i++)
             events[FIXED + i] = (struct pollfd){.fd = warden->clients[i], .events = POLLIN};
         for (size_t i = 0; i < listeners; i++)
-            events[FIXED + clients + i] = (struct pollfd){.fd = warden->listeners[i].listener, .events = POLLIN};
+            events[FIXED + clients + i] =
+                (struct pollfd){.fd = warden->listeners[i].listener, .events = POLLIN};
         if (poll(events, FIXED + clients + listeners, loop_timeout(warden)) < 0 && errno != EINTR)
             _exit(1); /* the guardian stops the container */
         if (events[GUARDIAN].revents != 0) {
@@ -314,11 +320,12 @@ static _Noreturn void loop(struct warden *warden) {
     }
 }
 
-/* Nothing that the kernel would let us do and that we do not need: reading processes of other owners, resolving their
- * paths, ending init, and the packet log's rebinding. */
+/* Nothing that the kernel would let us do and that we do not need: reading processes of other owners,
+ * resolving their paths, ending init, and the packet log's rebinding. */
 static void privileges_drop(void) {
-    const uint64_t keep = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH | UINT64_C(1) << CAP_KILL |
-                          UINT64_C(1) << CAP_NET_ADMIN | UINT64_C(1) << CAP_SYS_ADMIN;
+    const uint64_t keep = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH |
+                          UINT64_C(1) << CAP_KILL | UINT64_C(1) << CAP_NET_ADMIN |
+                          UINT64_C(1) << CAP_SYS_ADMIN;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {0};
@@ -363,7 +370,8 @@ static _Noreturn void warden_run(struct warden_plan *plan, struct record_log *lo
 
 static _Noreturn void guardian_run(struct record_log *log, pid_t warden, int warden_pidfd) {
     prctl(PR_SET_NAME, "pinfold-guard");
-    struct pollfd events[2] = {{.fd = warden_pidfd, .events = POLLIN}, {.fd = WARDEN_FD_INIT, .events = POLLIN}};
+    struct pollfd events[2] = {{.fd = warden_pidfd, .events = POLLIN},
+                               {.fd = WARDEN_FD_INIT, .events = POLLIN}};
     while (poll(events, 2, -1) < 0 && errno == EINTR)
         ;
     if (events[1].revents != 0) {
@@ -390,7 +398,8 @@ static struct error *prepare(struct warden_plan **plan, struct record_log **log)
     TRY(schema_read(&warden_plan_schema, "the warden's plan", text_string(&bytes), bytes.length, &read));
     *plan = read;
     /* One counter for both processes, so that a sequence never repeats. */
-    uint64_t *sequence = mmap(NULL, sizeof *sequence, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    uint64_t *sequence =
+        mmap(NULL, sizeof *sequence, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (sequence == MAP_FAILED)
         return error_system(errno, "mmap", "the shared sequence");
     return record_log_open(&(*plan)->subject, sequence, log);

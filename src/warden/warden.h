@@ -1,8 +1,8 @@
-/* The supervisor of a running container (DESIGN.md section 4): two processes of the same program. The warden holds
- * the listener of denied calls, the packet log and the decoys' tripwire, and writes the records. The guardian, its
- * parent, holds only descriptors of the two others: when the warden is lost it stops the container within a second
- * and records that. If the guardian is lost, the warden does the same. Neither holds anything of the engine's, and
- * both are gone within 200 ms of init. */
+/* The supervisor of a running container (DESIGN.md section 4): two processes of the same program. The warden
+ * holds the listener of denied calls, the packet log and the decoys' tripwire, and writes the records. The
+ * guardian, its parent, holds only descriptors of the two others: when the warden is lost it stops the
+ * container within a second and records that. If the guardian is lost, the warden does the same. Neither
+ * holds anything of the engine's, and both are gone within 200 ms of init. */
 #pragma once
 
 #include <stdint.h>
@@ -35,10 +35,11 @@ struct warden_plan {
 };
 extern const struct schema warden_plan_schema;
 
-/* Starts it. `init_channel`: the warden's end of the socket pair whose other end init has; `listening`: the socket
- * that start and exec connect to; `init_pidfd`. The caller keeps its descriptors. It reports through the channel: see
- * warden_watch. */
-fallible warden_spawn(const struct warden_plan *plan, int init_channel, int listening, int init_pidfd, pid_t *pid);
+/* Starts it. `init_channel`: the warden's end of the socket pair whose other end init has; `listening`: the
+ * socket that start and exec connect to; `init_pidfd`. The caller keeps its descriptors. It reports through
+ * the channel: see warden_watch. */
+fallible warden_spawn(const struct warden_plan *plan, int init_channel, int listening, int init_pidfd,
+                      pid_t *pid);
 
 /* The program behind the hidden subcommand. */
 int warden_main(void);
@@ -50,8 +51,8 @@ fallible warden_give_sockets(int channel, const struct wall_sockets *sockets);
 fallible warden_give_decoys(int channel, const int *decoys, size_t count);
 /* Waits until the warden has everything and watches. */
 fallible warden_watch(int channel);
-/* Hands over a seccomp listener and waits until it is attended: only then may execve come. Only sendmsg, recvmsg and
- * recv are called, under the filter that was just loaded. */
+/* Hands over a seccomp listener and waits until it is attended: only then may execve come. Only sendmsg,
+ * recvmsg and recv are called, under the filter that was just loaded. */
 fallible warden_give_listener(int channel, int listener, const char *exec_id);
 /* Records a change of exec. */
 fallible warden_give_change(int channel, const char *exec_id, const struct warden_change *change);

@@ -388,7 +388,7 @@ static char directory[] = "/tmp/pinfold-unit-cgroup-XXXXXX";
 
 static int directory_setup(void **state) {
     (void)state;
-    strcpy(directory, "/tmp/pinfold-unit-cgroup-XXXXXX");
+    snprintf(directory, sizeof directory, "/tmp/pinfold-unit-cgroup-XXXXXX");
     return mkdtemp(directory) == NULL ? -1 : 0;
 }
 

@@ -95,8 +95,8 @@ static void check_ocsf(const char *file, int records) {
     snprintf(command, sizeof command, "%s %s", checker, file);
     FILE *pipe = popen(command, "re");
     assert_non_null(pipe);
-    while (fgets(line, sizeof line, pipe))
-        strncat(output, line, sizeof output - strlen(output) - 1);
+    for (size_t used = 0; fgets(line, sizeof line, pipe) && used < sizeof output; used = strlen(output))
+        snprintf(output + used, sizeof output - used, "%s", line);
     int status = pclose(pipe);
     snprintf(expected, sizeof expected, "%d records, 0 faults\n", records);
     assert_string_equal(output, expected);

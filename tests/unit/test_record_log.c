@@ -110,7 +110,8 @@ static struct error *run_log(const char *words, int *status, char **output) {
     char line[512], *argv[16] = {(char *)"log"};
     int argc = 1;
     snprintf(line, sizeof line, "%s --log-dir %s", words, directory);
-    for (char *word = strtok(line, " "); word != NULL; word = strtok(NULL, " "))
+    char *rest = NULL;
+    for (char *word = strtok_r(line, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
         argv[argc++] = word;
     fflush(stdout);
     int kept = dup(STDOUT_FILENO);
@@ -303,9 +304,11 @@ static void a_table_fits_its_width(void **state) {
         int status = -1;
         ASSERT_OK(run_log("wide", &status, &output));
         char *rows = strchr(output, '\n') + 1; /* the heading may be longer */
-        for (char *line = strtok(rows, "\n"); line != NULL && line[0] != '\0'; line = strtok(NULL, "\n")) {
+        char *rest = NULL;
+        for (char *line = strtok_r(rows, "\n", &rest); line != NULL && line[0] != '\0';
+             line = strtok_r(NULL, "\n", &rest)) {
             text_owned struct text text = {0};
-            size_t limit = (size_t)atoi(widths[w]) < 72 ? 72 : (size_t)atoi(widths[w]);
+            size_t limit = strtoul(widths[w], NULL, 10) < 72 ? 72 : strtoul(widths[w], NULL, 10);
             if (log_show(line, &text) > limit)
                 fail_msg("longer than %zu: %s", limit, line);
         }

@@ -1,0 +1,9 @@
+#include "cli/cli.h"
+#include "cli/options.h"
+
+struct error *start_command(const struct global_options *global, int argc, char **argv, int *exit_status) {
+    (void)exit_status;
+    container_owned struct container *container = NULL;
+    TRY(cli_open(global, "start", argc, argv, CONTAINER_LOCKED, &container));
+    return container_start(container);
+}
