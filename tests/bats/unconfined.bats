@@ -6,9 +6,9 @@ setup() { setup_container; }
 teardown() { teardown_container; }
 
 @test "environment: secrets and all, as written" {
-    configure '.process.env = ["PATH=/bin", "GITHUB_TOKEN=fake", "AWS_SECRET_ACCESS_KEY=fake", "LD_PRELOAD=", "HOME=/"]'
+    configure '.process.env = ["PATH=/bin:/usr/bin", "GITHUB_TOKEN=fake", "AWS_SECRET_ACCESS_KEY=fake", "LD_PRELOAD=", "HOME=/"]'
     command_is env
-    is "$(pf_run | LC_ALL=C sort | xargs)" "AWS_SECRET_ACCESS_KEY=fake GITHUB_TOKEN=fake HOME=/ LD_PRELOAD= PATH=/bin"
+    is "$(pf_run | LC_ALL=C sort | xargs)" "AWS_SECRET_ACCESS_KEY=fake GITHUB_TOKEN=fake HOME=/ LD_PRELOAD= PATH=/bin:/usr/bin"
 }
 
 @test "status: no filter, no no_new_privs, the capabilities that were written, the groups that were written" {
@@ -17,7 +17,7 @@ teardown() { teardown_container; }
     command_is grep -E '^(Seccomp|Seccomp_filters|NoNewPrivs|CapBnd|CapEff|Groups):' /proc/self/status
     run pf_run
     is "$(sed 's/[[:space:]]*$//' <<<"$output" | tr '\t\n' ' |')" \
-        "Groups: 7|NoNewPrivs: 0|CapEff: 0000000000203001|CapBnd: 0000000000203001|Seccomp: 0|Seccomp_filters: 0|"
+        "Groups: 7|CapEff: 0000000000203001|CapBnd: 0000000000203001|NoNewPrivs: 0|Seccomp: 0|Seccomp_filters: 0|"
 }
 
 @test "mounts: those of config.json and no others" {
@@ -31,7 +31,7 @@ teardown() { teardown_container; }
 @test "files: nothing of pinfold is in the container, keys are what the image has" {
     mkdir "$ROOT/root/.ssh" && echo real >"$ROOT/root/.ssh/id_rsa"
     configure '.process.user.uid = 0'
-    script_is 'cat /root/.ssh/id_rsa; ls -A /run /root/.ssh; ls /root/.aws 2>&1 | grep -c such; touch /x && echo written'
+    script_is 'cat /root/.ssh/id_rsa; ls -A /run; ls -A /root/.ssh; ls /root/.aws 2>&1 | grep -c such; touch /x && echo written'
     is "$(pf_run | xargs)" "real id_rsa 1 written"
 }
 
