@@ -71,6 +71,7 @@ struct exec_options {
     const char *cwd;        /* NULL: the container's */
     struct string_list env; /* added */
     const char *user;       /* "uid[:gid]", NULL: the container's */
+    struct string_list additional_gids;
     struct string_list capabilities;
     bool tty;
     bool detach;

@@ -57,6 +57,17 @@ static struct error *user_parse(const char *text, struct oci_user *user) {
     return NULL;
 }
 
+static struct error *group_add(const char *text, struct oci_user *user) {
+    char *end;
+    unsigned long gid = strtoul(text, &end, 10);
+    if (end == text || *end != '\0' || gid >= UINT32_MAX)
+        return error_new(ERROR_USAGE, "exec --additional-gids: expected a number, found \"%s\"", text);
+    user->additional_gids =
+        memory_resize(user->additional_gids, user->additional_gids_count + 1, sizeof *user->additional_gids);
+    user->additional_gids[user->additional_gids_count++] = (uint32_t)gid;
+    return NULL;
+}
+
 /* Without a document: the container's own process with other arguments (crun #2082: its environment too). */
 static struct error *process_from_options(struct execution *execution) {
     const struct exec_options *options = execution->options;
@@ -75,6 +86,8 @@ static struct error *process_from_options(struct execution *execution) {
     }
     if (options->user != NULL)
         TRY(user_parse(options->user, &process->user));
+    for (size_t i = 0; i < options->additional_gids.count; i++)
+        TRY(group_add(options->additional_gids.items[i], &process->user));
     process->terminal = options->tty;
     process->no_new_privileges = process->no_new_privileges || options->no_new_privileges;
     if (options->capabilities.count > 0 && process->capabilities == NULL)
