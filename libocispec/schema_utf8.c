@@ -3,23 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Length of the valid sequence at `bytes`, 0 if there is none. */
-static size_t sequence_length(const unsigned char *bytes, size_t left) {
-    unsigned char first = bytes[0];
-    if (first < 0x80)
-        return 1;
-    size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || length > left)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-    bool outside = (first == 0xe0 && bytes[1] < 0xa0)     /* overlong */
-                   || (first == 0xed && bytes[1] > 0x9f)  /* a surrogate */
-                   || (first == 0xf0 && bytes[1] < 0x90)  /* overlong */
-                   || (first == 0xf4 && bytes[1] > 0x8f); /* beyond U+10FFFF */
-    return outside ? 0 : length;
-}
+#include "base/utf8.h"
 
 bool schema_utf8_valid(const unsigned char *bytes, size_t length) {
     size_t i = 0;
@@ -29,7 +13,7 @@ bool schema_utf8_valid(const unsigned char *bytes, size_t length) {
             break;
     }
     while (i < length) {
-        size_t sequence = sequence_length(bytes + i, length - i);
+        size_t sequence = utf8_sequence(bytes + i, length - i, NULL);
         if (sequence == 0)
             return false;
         i += sequence;

@@ -42,6 +42,8 @@ static const struct {
     {"update", update_command, "change a container's limits"},
     {"log", log_command_entry, "print what was denied"},
     {"explain", explain_command, "print what hardening changes, and run nothing"},
+    {"checkpoint", checkpoint_command, "not supported: says so"},
+    {"restore", restore_command, "not supported: says so"},
     {"spec", spec_command, "print or write a config.json"},
     {"features", features_command, "print what this runtime can do"},
 };
@@ -154,7 +156,7 @@ static struct error *dispatch(struct global_options *global, int argc, char **ar
         {"debug", 0, OPTION_IGNORED_FLAG, NULL, NULL},
         {"systemd-cgroup", 0, OPTION_FLAG, &systemd, NULL},
         {"cgroup-manager", 0, OPTION_VALUE, &manager, NULL},
-        {"rootless", 0, OPTION_IGNORED_FLAG, NULL, NULL},
+        {"rootless", 0, OPTION_IGNORED_VALUE, NULL, NULL},
         {"criu", 0, OPTION_IGNORED_VALUE, NULL, NULL},
         {"version", 'v', OPTION_FLAG, &version, NULL},
         {"V", 'V', OPTION_FLAG, &version, NULL},

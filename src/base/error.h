@@ -39,14 +39,15 @@ struct error {
 /* A system call failed with `number` (errno, captured by the caller at the call). `operation` is the call or
  * what it was to do ("open", "mount"), the format names its subject. */
 fallible error_system(int number, const char *operation, const char *subject, ...)
-    __attribute__((format(printf, 3, 4)));
+    __attribute__((returns_nonnull, format(printf, 3, 4)));
 
 /* An error of a kind with a message of its own, for ERROR_INVALID, ERROR_USAGE, ERROR_REFUSED,
  * ERROR_UNAVAILABLE. */
-fallible error_new(enum error_kind kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
+fallible error_new(enum error_kind kind, const char *format, ...)
+    __attribute__((returns_nonnull, format(printf, 2, 3)));
 
 /* An error whose whole wording comes from the table of error.c; `subject` (may be NULL) fills its place. */
-fallible error_known(enum error_kind kind, const char *subject);
+fallible error_known(enum error_kind kind, const char *subject) __attribute__((returns_nonnull));
 
 /* Puts `context: ` before the message of `cause`; NULL stays NULL. Kind and errno are kept. */
 fallible error_context(struct error *cause, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 void json_free(struct json_writer *json) {
     text_free(&json->text);
 }
@@ -35,32 +37,21 @@ void json_array_end(struct json_writer *json) {
     json->comma = true;
 }
 
-/* Length of the valid UTF-8 sequence at `bytes` (RFC 3629: no surrogates, no overlong forms), 0 if it is
- * none. */
-static size_t utf8_sequence(const unsigned char *bytes, size_t left) {
-    unsigned char first = bytes[0];
-    size_t length = first < 0x80                     ? 1
-                    : first >= 0xc2 && first <= 0xdf ? 2
-                    : first >= 0xe0 && first <= 0xef ? 3
-                    : first >= 0xf0 && first <= 0xf4 ? 4
-                                                     : 0;
-    if (length == 0 || length > left)
-        return 0;
-    for (size_t i = 1; i < length; i++)
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-    if ((first == 0xe0 && bytes[1] < 0xa0) || (first == 0xed && bytes[1] > 0x9f) ||
-        (first == 0xf0 && bytes[1] < 0x90) || (first == 0xf4 && bytes[1] > 0x8f))
-        return 0;
-    return length;
-}
-
 static void json_quote(struct text *text, const char *string, size_t length) {
     const unsigned char *bytes = (const unsigned char *)string;
     text_append(text, "\"");
     for (size_t i = 0; i < length;) {
+        size_t plain = i; /* a run that needs no escape is appended at once */
+        while (plain < length && bytes[plain] >= 0x20 && bytes[plain] < 0x7f && bytes[plain] != '"' &&
+               bytes[plain] != '\\')
+            plain++;
+        if (plain > i) {
+            text_append_bytes(text, bytes + i, plain - i);
+            i = plain;
+            continue;
+        }
         unsigned char byte = bytes[i];
-        size_t sequence = utf8_sequence(bytes + i, length - i);
+        size_t sequence = utf8_sequence(bytes + i, length - i, NULL);
         if (sequence == 0) {
             text_append(text, "\xef\xbf\xbd");
             i++;

@@ -9,6 +9,7 @@
 struct mount {
     int id;
     int parent;
+    bool is_top; /* its parent is not in the list */
     char *root;
     char *point;
     char *type;
@@ -76,32 +77,41 @@ static bool path_within(const char *path, const char *top) {
     return strncmp(path, top, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 
-static bool mount_is_ancestor(const struct mounts *mounts, const struct mount *ancestor,
-                              const struct mount *of) {
-    int wanted = of->parent;
-    for (size_t steps = 0; steps <= mounts->count; steps++) {
-        if (wanted == ancestor->id)
-            return true;
-        const struct mount *found = NULL;
-        for (size_t i = 0; i < mounts->count && found == NULL; i++)
-            if (mounts->items[i].id == wanted)
-                found = &mounts->items[i];
-        if (found == NULL || found->parent == found->id)
-            return false;
-        wanted = found->parent;
+static void mounts_find_tops(struct mounts *mounts) {
+    for (size_t i = 0; i < mounts->count; i++) {
+        struct mount *mount = &mounts->items[i];
+        mount->is_top = true;
+        for (size_t other = 0; other < mounts->count && mount->is_top; other++)
+            mount->is_top = other == i || mounts->items[other].id != mount->parent;
     }
-    return false;
 }
 
-/* A mount is covered by one at its own mount point or above that it does not itself stand on. */
-static bool mount_is_hidden(const struct mounts *mounts, const struct mount *mount) {
+/* The mount that the path enters next from `from`; NULL from where the list begins (a chroot has no mount at
+ * "/"). */
+static const struct mount *mount_entered(const struct mounts *mounts, const struct mount *from,
+                                         const char *path) {
+    const struct mount *next = NULL;
     for (size_t i = 0; i < mounts->count; i++) {
-        const struct mount *other = &mounts->items[i];
-        if (other != mount && path_within(mount->point, other->point) &&
-            !mount_is_ancestor(mounts, other, mount))
-            return true;
+        const struct mount *mount = &mounts->items[i];
+        bool is_child = from == NULL ? mount->is_top : !mount->is_top && mount->parent == from->id;
+        if (is_child && path_within(path, mount->point) &&
+            (next == NULL || strlen(mount->point) < strlen(next->point)))
+            next = mount;
     }
-    return false;
+    return next;
+}
+
+/* Hidden is a mount that its own mount point does not lead to: another stands on it, or on something above
+ * it. */
+static bool mount_is_hidden(const struct mounts *mounts, const struct mount *mount) {
+    const struct mount *reached = NULL;
+    for (size_t steps = 0; steps <= mounts->count; steps++) {
+        const struct mount *next = mount_entered(mounts, reached, mount->point);
+        if (next == NULL)
+            break;
+        reached = next;
+    }
+    return reached != mount;
 }
 
 /* Whether the super block's options name all of a line's controllers ("cpu,cpuacct", "name=systemd"). */
@@ -173,6 +183,7 @@ void cgroup_hierarchies_parse(const char *base, const char *mountinfo, const cha
         mounts.items = memory_resize(mounts.items, mounts.count + 1, sizeof mount);
         mounts.items[mounts.count++] = mount;
     }
+    mounts_find_tops(&mounts);
 
     /* v1 first, so that v2 stands last, whatever the order of the lines. */
     for (int pass = 1; pass <= 2; pass++) {

@@ -34,7 +34,7 @@ static char *existing_above(const char *path, struct string_list *absent) {
 void cgroup_intent(const struct cgroup *cgroup, struct string_list *would_create) {
     for (size_t i = 0; i < cgroup->count; i++) {
         string_list_owned struct string_list absent = {0};
-        memory_owned char *existing = existing_above(cgroup->directories[i].path, &absent);
+        free(existing_above(cgroup->directories[i].path, &absent));
         for (size_t j = 0; j < absent.count; j++)
             if (!string_list_contains(would_create, absent.items[j]))
                 string_list_append(would_create, absent.items[j]);

@@ -26,6 +26,8 @@ fallible ps_command(const struct global_options *global, int argc, char **argv, 
 fallible pause_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible resume_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible update_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible checkpoint_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible restore_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible spec_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible features_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible explain_command(const struct global_options *global, int argc, char **argv, int *exit_status);

@@ -71,12 +71,12 @@ struct error *cli_attend(const struct runtime_options *runtime, struct created *
                                        : signals_attend(created->pidfd);
     if (error != NULL)
         error_ignore(container_kill(created->container, 9, false)); /* it may have ended by itself */
-    int status = container_wait(created->pid);
+    int status = process_wait(created->pid);
     if (error == NULL)
         *exit_status = status;
     /* Our own child here: it is gone within 200 ms of init, and has then written its last record. */
     if (created->warden > 0)
-        container_wait(created->warden);
+        process_wait(created->warden);
     if (keep)
         return error;
     struct error *deleted = container_delete(runtime, created->container, true);

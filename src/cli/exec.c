@@ -21,10 +21,7 @@ static struct error *run(const struct global_options *global, int argc, char **a
         {"console-socket", 0, OPTION_VALUE, &exec.console_socket, "where to send the terminal"},
         {"no-new-privs", 0, OPTION_FLAG, &exec.no_new_privileges, "set no_new_privs"},
         {"preserve-fds", 0, OPTION_VALUE, &preserve_fds, "how many descriptors after 2 to pass on"},
-        {"additional-gids", 'g', OPTION_IGNORED_VALUE, NULL, NULL},
-        {"apparmor", 0, OPTION_IGNORED_VALUE, NULL, NULL},
-        {"process-label", 0, OPTION_IGNORED_VALUE, NULL, NULL},
-        {"cgroup", 0, OPTION_IGNORED_VALUE, NULL, NULL},
+        {"additional-gids", 'g', OPTION_LIST, &exec.additional_gids, "one more group, a number"},
         {"ignore-paused", 0, OPTION_IGNORED_FLAG, NULL, NULL},
         {NULL, 0, OPTION_FLAG, NULL, NULL},
     };

@@ -71,6 +71,7 @@ struct exec_options {
     const char *cwd;        /* NULL: the container's */
     struct string_list env; /* added */
     const char *user;       /* "uid[:gid]", NULL: the container's */
+    struct string_list additional_gids;
     struct string_list capabilities;
     bool tty;
     bool detach;
@@ -84,13 +85,7 @@ struct exec_options {
 fallible container_exec(const struct runtime_options *runtime, struct container *container,
                         const struct exec_options *options, int *exit_status);
 
-/* Waits for a child of this process: 128 + signal, or its exit status. */
-int container_wait(pid_t pid);
-
 /* Hooks of the stored configuration that are run outside: poststart (a failure is an error), poststop (is
  * not). */
 fallible container_stored_config(const struct container *container, struct oci_config **out);
 char *container_state_text(const struct container *container, const char *status);
-
-/* A pid file as callers read it: digits, no newline, replaced as a whole. */
-fallible pid_file_write(const char *path, pid_t pid);

@@ -383,18 +383,7 @@ static struct error *init_adjust(struct creation *creation) {
     const struct oci_config *config = creation->prepared.hardened->config;
     const struct oci_process *process = config->process;
     TRY(rlimits_apply(creation->pid, process));
-    if (process->oom_score_adj.set) {
-        memory_owned char *path = text_formatted("/proc/%d/oom_score_adj", (int)creation->pid);
-        memory_owned char *value = text_formatted("%lld", (long long)process->oom_score_adj.value);
-        struct error *error = file_write_once(AT_FDCWD, path, value);
-        /* An unprivileged runtime cannot lower it; engines ask for their own value, which it then has
-         * already. */
-        if (error != NULL && error->number == EACCES && geteuid() != 0) {
-            error_ignore(error);
-            error = NULL;
-        }
-        TRY(error_context(error, "process.oomScoreAdj"));
-    }
+    TRY(oom_score_apply(creation->pid, process));
     creation->allow_setgroups = true;
     if (namespace_plan_has_new(&creation->namespaces, CLONE_NEWUSER))
         TRY(namespace_map_ids(creation->pid, config->linux_config, &creation->allow_setgroups));
@@ -472,7 +461,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
 static void creation_undo(struct creation *creation) {
     if (creation->pidfd >= 0) {
         (void)!sys_pidfd_send_signal(creation->pidfd, SIGKILL);
-        container_wait(creation->pid);
+        process_wait(creation->pid);
     }
     if (creation->container == NULL)
         return;
@@ -482,7 +471,7 @@ static void creation_undo(struct creation *creation) {
         fprintf(stderr, "pinfold: cleaning up after a failed create: %s\n", error->message);
     error_free(error);
     if (creation->warden > 0)
-        container_wait(creation->warden);
+        process_wait(creation->warden);
 }
 
 static void creation_clear(struct creation *creation) {
@@ -537,17 +526,4 @@ void created_clear(struct created *created) {
     fd_close(created->pidfd);
     fd_close(created->terminal);
     *created = (struct created){.pidfd = -1, .terminal = -1};
-}
-
-struct error *pid_file_write(const char *path, pid_t pid) {
-    memory_owned char *digits = text_formatted("%d", (int)pid);
-    return error_context(file_replace(AT_FDCWD, path, digits, strlen(digits), 0644), "--pid-file");
-}
-
-int container_wait(pid_t pid) {
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0)
-        if (errno != EINTR)
-            return 0;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -57,6 +57,17 @@ static struct error *user_parse(const char *text, struct oci_user *user) {
     return NULL;
 }
 
+static struct error *group_add(const char *text, struct oci_user *user) {
+    char *end;
+    unsigned long gid = strtoul(text, &end, 10);
+    if (end == text || *end != '\0' || gid >= UINT32_MAX)
+        return error_new(ERROR_USAGE, "exec --additional-gids: expected a number, found \"%s\"", text);
+    user->additional_gids =
+        memory_resize(user->additional_gids, user->additional_gids_count + 1, sizeof *user->additional_gids);
+    user->additional_gids[user->additional_gids_count++] = (uint32_t)gid;
+    return NULL;
+}
+
 /* Without a document: the container's own process with other arguments (crun #2082: its environment too). */
 static struct error *process_from_options(struct execution *execution) {
     const struct exec_options *options = execution->options;
@@ -75,6 +86,8 @@ static struct error *process_from_options(struct execution *execution) {
     }
     if (options->user != NULL)
         TRY(user_parse(options->user, &process->user));
+    for (size_t i = 0; i < options->additional_gids.count; i++)
+        TRY(group_add(options->additional_gids.items[i], &process->user));
     process->terminal = options->tty;
     process->no_new_privileges = process->no_new_privileges || options->no_new_privileges;
     if (options->capabilities.count > 0 && process->capabilities == NULL)
@@ -127,20 +140,6 @@ static struct error *process_harden(struct execution *execution) {
 
 /* ---- the new process ---- */
 
-static struct error *become_namespace_root(const struct execution *execution) {
-    const struct oci_linux *linux_config = execution->config->linux_config;
-    if (linux_config->uid_mappings_count == 0)
-        return NULL;
-    bool has_root = false;
-    for (size_t i = 0; i < linux_config->uid_mappings_count; i++)
-        has_root = has_root || linux_config->uid_mappings[i].container_id == 0;
-    uid_t uid = has_root ? 0 : execution->process->user.uid;
-    gid_t gid = has_root ? 0 : execution->process->user.gid;
-    if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
-        return error_system(errno, "become", "uid %u of the user namespace", uid);
-    return NULL;
-}
-
 static struct error *terminal_prepare(struct execution *execution) {
     const struct oci_process *process = execution->process;
     if (!process->terminal) {
@@ -162,7 +161,7 @@ static struct error *become_program(struct execution *execution) {
     char go;
     if (recv(execution->sync[1], &go, 1, 0) != 1)
         _exit(1);
-    TRY(become_namespace_root(execution));
+    TRY(identity_become_namespace_root(execution->config->linux_config, &process->user));
     if (setsid() < 0) /* not the caller's group: a signal to it is not for us (crun #1642) */
         return error_system(errno, "setsid", "of the new process");
     /* Not the caller's keys: the container's own keyring is a session's, which a newcomer is not in. ENOSYS
@@ -233,12 +232,7 @@ static struct error *clone_and_release(struct execution *execution) {
     fd_close(fd_take(&execution->console[0]));
     TRY(cgroup_attach(state->cgroup, execution->pid));
     TRY(rlimits_apply(execution->pid, execution->process));
-    if (execution->process->oom_score_adj.set) {
-        memory_owned char *path = text_formatted("/proc/%d/oom_score_adj", (int)execution->pid);
-        memory_owned char *value = text_formatted("%lld", (long long)execution->process->oom_score_adj.value);
-        error_ignore(
-            file_write_once(AT_FDCWD, path, value)); /* lowering is not for everybody; the default holds */
-    }
+    TRY(oom_score_apply(execution->pid, execution->process));
     char go = 1;
     if (send(execution->sync[0], &go, 1, MSG_NOSIGNAL) != 1)
         return error_known(ERROR_EXEC_STOPPED, NULL);
@@ -262,7 +256,7 @@ static struct error *attend(struct execution *execution, int *exit_status) {
     } else {
         error = signals_attend(execution->pidfd);
     }
-    *exit_status = container_wait(execution->pid);
+    *exit_status = process_wait(execution->pid);
     return error;
 }
 
@@ -284,7 +278,7 @@ static struct error *execution_run(struct execution *execution, int *exit_status
     if (error != NULL) {
         if (execution->pidfd >= 0) {
             (void)!sys_pidfd_send_signal(execution->pidfd, SIGKILL);
-            container_wait(execution->pid);
+            process_wait(execution->pid);
         }
         return error;
     }

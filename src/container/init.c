@@ -157,21 +157,6 @@ static struct error *names_set(const struct oci_config *config) {
     return NULL;
 }
 
-/* In a new user namespace: root of it, or, where it has none, the user that the container is for. */
-static struct error *become_namespace_root(const struct init_plan *plan) {
-    const struct oci_config *config = plan->hardened->config;
-    if (!namespace_plan_has_new(plan->namespaces, CLONE_NEWUSER))
-        return NULL;
-    bool has_root = false;
-    for (size_t i = 0; i < config->linux_config->uid_mappings_count; i++)
-        has_root = has_root || config->linux_config->uid_mappings[i].container_id == 0;
-    uid_t uid = has_root ? 0 : config->process->user.uid;
-    gid_t gid = has_root ? 0 : config->process->user.gid;
-    if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
-        return error_system(errno, "become", "uid %u of the user namespace", uid);
-    return NULL;
-}
-
 /* The container ends with create as long as create is not done; the kernel forgets this at a change of ids.
  */
 static void die_with_create(bool on) {
@@ -222,7 +207,8 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
         _exit(1);
     if (plan->cgroup != NULL)
         TRY(cgroup_attach_self(plan->cgroup, plan->born_in_unified));
-    TRY(become_namespace_root(plan));
+    if (namespace_plan_has_new(plan->namespaces, CLONE_NEWUSER))
+        TRY(identity_become_namespace_root(config->linux_config, &process->user));
     die_with_create(true);
     if (plan->namespaces->new_cgroup && unshare(CLONE_NEWCGROUP) < 0)
         return error_system(errno, "unshare", "the cgroup namespace");

@@ -185,7 +185,7 @@ static struct error *wall_take_down(const struct runtime_options *runtime,
         struct error *error = wall_remove();
         _exit(error == NULL ? 0 : 1);
     }
-    int result = container_wait(child);
+    int result = process_wait(child);
     if (result != 0)
         return error_new(ERROR_UNAVAILABLE, "the rules of the network wall could not be removed from %s",
                          state->network_path);

@@ -179,57 +179,6 @@ void container_cleanup(struct container **container) {
     *container = NULL;
 }
 
-/* State and start time from /proc/PID/stat; the name in it may hold anything, so what counts begins after the
- * last parenthesis. */
-static bool process_stat(pid_t pid, char *state, uint64_t *start_time) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    text_owned struct text bytes = {0};
-    struct error *error = file_read(AT_FDCWD, path, 4096, &bytes);
-    if (error != NULL) {
-        error_ignore(error); /* gone */
-        return false;
-    }
-    const char *field = strrchr(text_string(&bytes), ')');
-    if (field == NULL || field[1] != ' ')
-        return false;
-    *state = field[2];
-    field += 2;
-    for (int number = 3; number < 22 && field != NULL; number++) {
-        field = strchr(field, ' ');
-        if (field != NULL)
-            field++;
-    }
-    if (field == NULL)
-        return false;
-    *start_time = strtoull(field, NULL, 10);
-    return true;
-}
-
-struct error *process_identify(pid_t pid, struct process_identity *out) {
-    char state;
-    if (!process_stat(pid, &state, &out->start_time))
-        return error_system(ESRCH, "look at", "process %d", (int)pid);
-    out->pid = pid;
-    return NULL;
-}
-
-void process_open(const struct process_identity *identity, int *pidfd) {
-    *pidfd = -1;
-    if (identity->pid <= 0)
-        return;
-    fd_owned int fd = sys_pidfd_open((pid_t)identity->pid, 0);
-    if (fd < 0)
-        return;
-    /* Looked at after it was opened: if the start time is right now, the descriptor is the right process's.
-     */
-    char state;
-    uint64_t start_time;
-    if (process_stat((pid_t)identity->pid, &state, &start_time) && start_time == identity->start_time &&
-        state != 'Z' && state != 'X')
-        *pidfd = fd_take(&fd);
-}
-
 struct error *container_open_init(const struct container *container, int *pidfd) {
     *pidfd = -1;
     if (container->state != NULL)

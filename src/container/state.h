@@ -8,13 +8,8 @@
 
 #include "base/error.h"
 #include "cgroup/cgroup.h"
+#include "container/process.h"
 #include "libocispec/config.h"
-
-/* A process that cannot be mistaken for another one that got its number: the start time goes with it. */
-struct process_identity {
-    int64_t pid;
-    uint64_t start_time; /* field 22 of /proc/PID/stat, clock ticks since boot */
-};
 
 struct container_state {
     char *pinfold_version;
@@ -67,11 +62,6 @@ void container_cleanup(struct container **container);
 const char *container_status(const struct container *container);
 /* Opens init; ERROR_NOT_RUNNING when it is gone or a zombie. */
 fallible container_open_init(const struct container *container, int *pidfd);
-
-/* The identity of a living process. */
-fallible process_identify(pid_t pid, struct process_identity *out);
-/* Opens the very process; *pidfd is -1 when it has ended (a zombie has). */
-void process_open(const struct process_identity *identity, int *pidfd);
 
 /* The state of runtime.md, with what engines read beside it (rootfs, created, owner). */
 void container_state_write(const struct container *container, const char *status, struct json_writer *json);

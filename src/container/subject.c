@@ -1,14 +1,17 @@
 #include "container/subject.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 
 #define RUN_ID_ANNOTATION "dev.pinfold.run-id"
 #define RUN_ID_MAX 128
+#define MONITOR_BYTES_MAX (128 * 1024)
 
 /* The first of these annotations that is there. */
 static const char *first_annotation(const struct oci_config *config, const char *const *keys) {
@@ -28,6 +31,27 @@ static const char *const digest_keys[] = {"io.kubernetes.cri-o.ImageRef",
                                           "org.opencontainers.image.base.digest", NULL};
 static const char *const pod_keys[] = {"io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid", NULL};
 
+/* podman tells a runtime the id alone, and its monitor, which calls us, the name: `conmon ... -c ID ... -n
+ * NAME ...`. */
+static char *monitor_container_name(const char *id) {
+    memory_owned char *path = text_formatted("/proc/%d/cmdline", (int)getppid());
+    text_owned struct text bytes = {0};
+    struct error *error = file_read(AT_FDCWD, path, MONITOR_BYTES_MAX, &bytes);
+    error_ignore(error); /* the id serves as the name */
+    bool monitor = bytes.length > 0 && text_ends_with(bytes.data, "conmon"), ours = false;
+    const char *name = NULL;
+    for (size_t at = 0, next; monitor && at < bytes.length; at = next) {
+        const char *word = bytes.data + at;
+        next = at + strnlen(word, bytes.length - at) + 1;
+        if (next >= bytes.length)
+            break;
+        ours = ours || (strcmp(word, "-c") == 0 && strcmp(bytes.data + next, id) == 0);
+        if (name == NULL && strcmp(word, "-n") == 0)
+            name = bytes.data + next;
+    }
+    return ours && name != NULL ? memory_copy_string(name) : NULL;
+}
+
 static char *copy_or_null(const char *text) {
     return text ? memory_copy_string(text) : NULL;
 }
@@ -38,10 +62,13 @@ void subject_make(const char *id, const struct prepared *prepared, const char *r
     char hostname[256] = "localhost";
     (void)!gethostname(hostname, sizeof hostname - 1);
     const char *name = first_annotation(config, name_keys);
+    char *container_name = name ? memory_copy_string(name) : monitor_container_name(id);
+    if (container_name == NULL)
+        container_name = memory_copy_string(id);
     const char *digest = first_annotation(config, digest_keys);
     *out = (struct record_subject){
         .container_id = memory_copy_string(id),
-        .container_name = memory_copy_string(name ? name : id),
+        .container_name = container_name,
         .image = copy_or_null(first_annotation(config, image_keys)),
         .image_digest = digest && text_starts_with(digest, "sha256:") ? memory_copy_string(digest) : NULL,
         .pod_uuid = copy_or_null(first_annotation(config, pod_keys)),

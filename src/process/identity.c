@@ -1,6 +1,7 @@
 #include "process/identity.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/memory.h"
 #include "libocispec/names.h"
 
 static int last_capability(void) {
@@ -113,6 +116,33 @@ struct error *identity_assume(const struct oci_process *process, const struct ca
     if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) < 0)
         return error_system(errno, "clear", "PR_SET_KEEPCAPS");
     return NULL;
+}
+
+struct error *identity_become_namespace_root(const struct oci_linux *linux_config,
+                                             const struct oci_user *user) {
+    if (linux_config->uid_mappings_count == 0)
+        return NULL;
+    bool has_root = false;
+    for (size_t i = 0; i < linux_config->uid_mappings_count; i++)
+        has_root = has_root || linux_config->uid_mappings[i].container_id == 0;
+    uid_t uid = has_root ? 0 : user->uid;
+    gid_t gid = has_root ? 0 : user->gid;
+    if (setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0)
+        return error_system(errno, "become", "uid %u of the user namespace", uid);
+    return NULL;
+}
+
+struct error *oom_score_apply(pid_t pid, const struct oci_process *process) {
+    if (!process->oom_score_adj.set)
+        return NULL;
+    memory_owned char *path = text_formatted("/proc/%d/oom_score_adj", (int)pid);
+    memory_owned char *value = text_formatted("%lld", (long long)process->oom_score_adj.value);
+    struct error *error = file_write_once(AT_FDCWD, path, value);
+    if (error != NULL && error->number == EACCES && geteuid() != 0) {
+        error_ignore(error); /* engines ask for their own value, which it then has already */
+        return NULL;
+    }
+    return error_context(error, "process.oomScoreAdj");
 }
 
 struct error *rlimits_apply(pid_t pid, const struct oci_process *process) {

@@ -22,6 +22,13 @@ void capability_sets_from(const struct oci_capabilities *capabilities, struct ca
 fallible identity_assume(const struct oci_process *process, const struct capability_sets *sets,
                          bool allow_setgroups);
 
+/* In a user namespace with these mappings: becomes its root, or, where it has none, the user that the
+ * container is for. Without mappings nothing is done. */
+fallible identity_become_namespace_root(const struct oci_linux *linux_config, const struct oci_user *user);
+
+/* The score of the process `pid`. An unprivileged runtime cannot lower it and keeps what it has. */
+fallible oom_score_apply(pid_t pid, const struct oci_process *process);
+
 /* Rlimits of the process `pid`, before it enters a user namespace. Raising a hard limit needs
  * CAP_SYS_RESOURCE of the machine; the error names the limit. */
 fallible rlimits_apply(pid_t pid, const struct oci_process *process);

@@ -11,36 +11,13 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "record/internal.h"
 #include "record/redact.h"
 
 #define BODY_USUAL 2048
 
 /* -- strings -- */
-
-/* Length of the valid UTF-8 sequence at `bytes` (RFC 3629) and its code point; 0 if it is none. */
-static size_t decode(const unsigned char *bytes, size_t left, uint32_t *point) {
-    unsigned char first = bytes[0];
-    size_t length = first < 0x80   ? 1
-                    : first < 0xc2 ? 0
-                    : first < 0xe0 ? 2
-                    : first < 0xf0 ? 3
-                    : first < 0xf5 ? 4
-                                   : 0;
-    if (length == 0 || length > left)
-        return 0;
-    uint32_t value = length == 1 ? first : first & (0x7fu >> length);
-    for (size_t i = 1; i < length; i++) {
-        if ((bytes[i] & 0xc0) != 0x80)
-            return 0;
-        value = value << 6 | (bytes[i] & 0x3f);
-    }
-    if ((length == 3 && value < 0x800) || (value >= 0xd800 && value <= 0xdfff) ||
-        (length == 4 && value < 0x10000) || value > 0x10ffff)
-        return 0;
-    *point = value;
-    return length;
-}
 
 /* C0, DEL, C1 (one of them is CSI), and the controls that reorder text on a screen. */
 static bool drives_terminal(uint32_t point) {
@@ -69,7 +46,7 @@ bool record_quote(struct text *out, const char *string, size_t length, size_t li
             continue;
         }
         char escape[16];
-        size_t sequence = run > 0 ? 1 : decode(bytes + i, length - i, &point);
+        size_t sequence = run > 0 ? 1 : utf8_sequence(bytes + i, length - i, &point);
         const char *piece = (const char *)bytes + i;
         size_t size = sequence;
         if (run > 0) {

@@ -27,6 +27,7 @@
 /* After init's end: what the kernel still holds for us is read, then we go, since an engine's monitor waits.
  */
 #define GUARDIAN_PATIENCE_MS 150
+#define REAP_PATIENCE_MS 50
 #define LISTENERS_MAX 512
 #define CLIENTS_MAX 64
 #define BIND_RETRY_MS 250
@@ -241,6 +242,17 @@ static bool is_readable(int fd) {
     return fd >= 0 && poll(&event, 1, 0) > 0 && (event.revents & POLLIN);
 }
 
+/* The kernel tells how init ended once its parent has reaped it, which engines' monitors do at once. */
+static bool init_exit_status(const struct warden *warden, int *status) {
+    if (sys_pidfd_exit_status(warden->init, status) == 0)
+        return true;
+    if (errno != EAGAIN)
+        return false;
+    struct pollfd reaped = {.fd = warden->init}; /* POLLHUP, which needs no asking */
+    (void)!poll(&reaped, 1, REAP_PATIENCE_MS);
+    return sys_pidfd_exit_status(warden->init, status) == 0;
+}
+
 /* Init has ended: what happened before is still to be read. */
 static void finish(struct warden *warden) {
     for (int turn = 0; turn < EVENTS_PER_TURN && is_readable(warden->context.wall.packet_log); turn++)
@@ -249,7 +261,7 @@ static void finish(struct warden *warden) {
         files_handle(&warden->context);
     packets_close(&warden->context);
     int status;
-    if (sys_pidfd_exit_status(warden->init, &status) == 0) {
+    if (init_exit_status(warden, &status)) {
         int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         memory_owned char *message = text_formatted("The container ended with exit code %d.", code);
         record_lifecycle(warden, 4, NULL, "container.ended", message, &code);

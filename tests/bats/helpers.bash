@@ -82,12 +82,13 @@ teardown_container() {
 }
 
 # Prints what is left of this test's containers and fails if there is any. Ends of processes are asynchronous: it looks
-# again for up to two seconds.
+# again for four seconds.
 leftovers() {
-    local found='' try
-    for try in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+    local found='' until=$((SECONDS + 4))
+    while :; do
         found=$(list_leftovers)
         [ -n "$found" ] || return 0
+        [ "$SECONDS" -lt "$until" ] || break
         sleep 0.1
     done
     printf 'left behind: %s\n' "$found"
@@ -115,7 +116,8 @@ list_leftovers() {
     done
     grep -E " [^ ]*($PREFIX|$STATE)" /proc/self/mountinfo | awk '{ print "mount " $5 }'
     find /sys/fs/cgroup -maxdepth 6 -type d -name "*$PREFIX*" 2>/dev/null | sed 's/^/cgroup /'
-    [ ! -d "$STATE" ] || find "$STATE" -mindepth 1 -maxdepth 1 | sed 's/^/state /'
+    # the directory for sandboxes' bundles stays, as the state directory itself does; what is in it must not
+    [ ! -d "$STATE" ] || find "$STATE" -mindepth 1 -maxdepth 2 ! -path "$STATE/.sandboxes" | sed 's/^/state /'
     find /run/netns -name "*$PREFIX*" 2>/dev/null | sed 's/^/network namespace /'
 }
 

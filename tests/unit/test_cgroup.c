@@ -83,6 +83,19 @@ static void covered_mounts_do_not_count(void **state) {
     assert_int_equal(cgroup_hierarchies_layout(&pure), CGROUP_LAYOUT_V2);
     assert_string_equal(pure.items[0].mount_point, "/sys/fs/cgroup");
 
+    /* A tmpfs over the whole directory, and the hierarchies mounted afresh in it at their old places: what is
+     * covered itself covers nothing. */
+    text_owned struct text fresh_mounts = {0};
+    text_format(&fresh_mounts,
+                "%s42 30 0:50 / /sys/fs/cgroup rw - tmpfs t rw\n"
+                "43 42 0:31 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n",
+                hybrid_mounts);
+    cgroup_hierarchies_owned struct cgroup_hierarchies fresh;
+    parse(fresh_mounts.data, hybrid_own, &fresh);
+    assert_int_equal(fresh.count, 1);
+    assert_string_equal(fresh.items[0].controllers, "memory");
+    assert_string_equal(fresh.items[0].mount_point, "/sys/fs/cgroup/memory");
+
     /* And a mount that stands on the covering one is visible again. */
     text_owned struct text again = {0};
     text_format(&again, "%s43 41 0:37 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n", mounts.data);

@@ -1,0 +1,115 @@
+#!/usr/bin/env bats
+# The supervisor of a running container: what it holds, what happens when it is lost, when it goes.
+load helpers
+
+setup() {
+    setup_container
+    POLICY=''
+}
+teardown() { teardown_container; }
+
+# Processes of pinfold that stay beside the container, the warden first (its parent, if any, holds only pidfds).
+wardens() {
+    local process
+    for process in /proc/[0-9]*; do
+        [ "$(readlink -f "$process/exe" 2>/dev/null)" = "$(readlink -f "$PINFOLD")" ] || [[ $(readlink "$process/exe" 2>/dev/null) == *pinfold* ]] || continue
+        echo "${process#/proc/}"
+    done
+}
+# The one that observes: it has the seccomp listener.
+observer() {
+    local pid
+    for pid in $(wardens); do
+        ! ls -l "/proc/$pid/fd" 2>/dev/null | grep -q 'seccomp notify' || { echo "$pid"; return; }
+    done
+}
+
+@test "one stays beside the container, with no_new_privs and a filter of its own" {
+    start_sleeper
+    pid=$(observer)
+    [ -n "$pid" ]
+    is "$(sed -n 's/^NoNewPrivs:\t//p' "/proc/$pid/status")" 1
+    [ "$(sed -n 's/^Seccomp:\t//p' "/proc/$pid/status")" = 2 ] || skip "the warden has no seccomp filter of its own yet"
+}
+
+@test "it has no terminal, no standard stream of the engine, and is in another session" {
+    start_sleeper
+    for pid in $(wardens); do
+        ! ls -l "/proc/$pid/fd" | grep -qE "$WORK/(stdout|stderr)|/dev/pts|/dev/tty"
+        [ "$(cut -d' ' -f6 "/proc/$pid/stat")" != "$(cut -d' ' -f6 /proc/self/stat)" ]
+    done
+}
+
+@test "it is outside the container's memory cgroup, and no likelier to be killed than the caller" {
+    start_sleeper
+    for pid in $(wardens); do
+        lacks "$(cat "/proc/$pid/cgroup")" "$ID"
+        [ "$(cat "/proc/$pid/oom_score_adj")" -le "$(cat /proc/self/oom_score_adj)" ]
+    done
+}
+
+@test "it holds no environment value and no secret" {
+    configure '.process.env += ["GITHUB_TOKEN=fake4711"]'
+    start_sleeper
+    for pid in $(wardens); do
+        ! tr '\0' '\n' <"/proc/$pid/environ" | grep -q fake4711
+        ! grep -q fake4711 "/proc/$pid/cmdline"
+    done
+}
+
+@test "it is gone soon after the container" {
+    start_sleeper
+    kill -9 "$(state_of .pid)"
+    for try in $(seq 20); do
+        [ -n "$(wardens)" ] || break
+        sleep 0.05
+    done
+    is "$(wardens)" ""
+}
+
+@test "it is lost: the container is stopped within a second, and the loss is recorded" {
+    start_sleeper
+    pid=$(state_of .pid)
+    kill -9 "$(observer)"
+    for try in $(seq 10); do
+        [ -d "/proc/$pid" ] && [ "$(cut -d' ' -f3 "/proc/$pid/stat" 2>/dev/null)" != Z ] || break
+        sleep 0.1
+    done
+    wait_status stopped
+    [ "$try" -lt 10 ]
+    has_record warden.lost
+}
+
+@test "without it there is no exec" {
+    start_sleeper
+    for pid in $(wardens); do kill -9 "$pid"; done
+    run pf exec "$ID" true
+    [ "$status" = 255 ]
+}
+
+@test "a container that is killed while created leaves none" {
+    pf_create
+    [ -n "$(wardens)" ]
+    pf delete --force "$ID"
+    for try in $(seq 20); do
+        [ -n "$(wardens)" ] || break
+        sleep 0.05
+    done
+    is "$(wardens)" ""
+}
+
+@test "a reader of the engine sees the end of the container's output at once" {
+    script_is 'echo said'
+    SECONDS=0
+    is "$(pf_run)" said
+    [ $SECONDS -lt 3 ]
+}
+
+@test "fifty runs leave nothing and take no descriptor with them" {
+    before=$(ls /proc/self/fd | wc -l)
+    for number in $(seq 50); do
+        timeout 10 "$PINFOLD" --root "$STATE" run --bundle "$BUNDLE" "$ID" </dev/null 3>&- >/dev/null
+    done
+    is "$(ls /proc/self/fd | wc -l)" "$before"
+    is "$(wardens)" ""
+}
