@@ -1,8 +1,10 @@
 /* Global options and the table of subcommands. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -73,6 +75,24 @@ static char *default_root(void) {
     return text_formatted("/tmp/pinfold-%u", geteuid());
 }
 
+/* In a directory that everybody writes to, the name that we would take may be taken already: whoever owns it
+ * could put another config.json, hooks included, in the place of ours. */
+static struct error *default_root_check(const char *root) {
+    struct stat status;
+    if (!text_starts_with(root, "/tmp/"))
+        return NULL;
+    if (mkdir(root, 0700) < 0 && errno != EEXIST)
+        return error_system(errno, "mkdir", "%s", root);
+    if (lstat(root, &status) < 0)
+        return error_system(errno, "stat", "%s", root);
+    if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077) != 0)
+        return error_new(ERROR_REFUSED,
+                         "state directory %s is not a directory of uid %u's alone; set XDG_RUNTIME_DIR, or "
+                         "give --root DIR",
+                         root, geteuid());
+    return NULL;
+}
+
 /* Exactly one record in the file: podman parses it as a whole, containerd reads the last error. */
 static void log_write(const struct global_options *global, const char *message) {
     if (global->log == NULL)
@@ -125,7 +145,7 @@ static void version_print(void) {
 
 static struct error *dispatch(struct global_options *global, int argc, char **argv, int *exit_status) {
     bool version = false, help, systemd = false;
-    const char *log_format = NULL, *manager = NULL;
+    const char *log_format = NULL, *manager = NULL, *built_in_root = global->runtime.root;
     int first;
     const struct option options[] = {
         {"root", 0, OPTION_VALUE, &global->runtime.root, NULL},
@@ -157,6 +177,8 @@ static struct error *dispatch(struct global_options *global, int argc, char **ar
     if (log_format != NULL && !global->log_json && strcmp(log_format, "text") != 0)
         return error_new(ERROR_USAGE, "--log-format: expected text or json, found \"%s\"", log_format);
     TRY(cgroup_manager_parse(manager, systemd, &global->runtime.cgroup_manager));
+    if (global->runtime.root == built_in_root)
+        TRY(default_root_check(built_in_root));
     for (size_t i = 0; i < COMMAND_COUNT; i++)
         if (strcmp(commands[i].name, argv[first]) == 0)
             return commands[i].run(global, argc - first, argv + first, exit_status);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -266,8 +267,19 @@ static bool is_refused_birth(int number) {
     return number == EBUSY || number == EOPNOTSUPP || number == EACCES || number == EINVAL;
 }
 
+/* Init has this process's memory, environment and descriptors (the root of the machine is one step above
+ * root.path) until it becomes the container's program. In a process namespace that another container is in
+ * already, and for a command that is executed before start, it must not be looked into (CVE-2016-9962). For
+ * an unprivileged owner that would keep himself out, too: he could neither map ids nor start. */
+static struct error *secrecy_begin(void) {
+    if (geteuid() == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        return error_system(errno, "clear", "PR_SET_DUMPABLE");
+    return NULL;
+}
+
 static struct error *init_clone(struct creation *creation) {
     const struct prepared *prepared = &creation->prepared;
+    TRY(secrecy_begin());
     bool unprivileged = geteuid() != 0;
     fd_owned int born_in = cgroup_open_unified(creation->container->state->cgroup);
     struct init_plan plan = {

@@ -165,6 +165,10 @@ static struct error *become_program(struct execution *execution) {
     TRY(identity_become_namespace_root(execution->config->linux_config, &process->user));
     if (setsid() < 0) /* not the caller's group: a signal to it is not for us (crun #1642) */
         return error_system(errno, "setsid", "of the new process");
+    /* Not the caller's keys: the container's own keyring is a session's, which a newcomer is not in. ENOSYS
+     * and EDQUOT as for init. */
+    if (sys_keyctl_join_session(NULL) < 0 && errno != ENOSYS && errno != EDQUOT && errno != EPERM)
+        return error_system(errno, "join", "a session keyring");
     TRY(terminal_prepare(execution));
     bool allow_setgroups = execution->config->linux_config->uid_mappings_count == 0 || geteuid() == 0;
     error_ignore(command_enter_directory(process->cwd)); /* again after the change of ids, which counts */

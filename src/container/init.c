@@ -131,6 +131,8 @@ static struct error *root_prepare(const struct init_plan *plan, struct rootfs *r
     if (plan->reopen_sources)
         TRY(mount_set_prepare(config, plan->sources, true, plan->mounts));
     TRY(rootfs_enter(plan->root_path, &judged, config, root));
+    if (plan->hardened->confined)
+        TRY(rootfs_forbid_devices(root));
     TRY(scratch_prepare(plan, root));
     TRY(mount_set_attach(root, config, plan->mounts));
     TRY(devices_make(root, config));
@@ -167,6 +169,26 @@ static struct error *stage_report(const struct init_plan *plan, int stage, struc
     if (go != NULL && recv(plan->sync, go, sizeof *go, 0) != (ssize_t)sizeof *go)
         _exit(1); /* create is gone, or gave up and has said why */
     return NULL;
+}
+
+/* Closes what init has from create and needs no more, above all what leads out of the root: whoever shares
+ * the process namespace could go through /proc/PID/fd. What is preserved for the program, and what is to
+ * close at its execve, stays. */
+static void descriptors_close(const struct init_plan *plan) {
+    int keep[] = {plan->sync, plan->channel, plan->start_listening, plan->console};
+    size_t count = sizeof keep / sizeof keep[0];
+    unsigned from = STDERR_FILENO + 1 + plan->preserve_fds;
+    for (;;) {
+        unsigned next = ~0u; /* the lowest that is kept at or above `from` */
+        for (size_t i = 0; i < count; i++)
+            if (keep[i] >= 0 && (unsigned)keep[i] >= from && (unsigned)keep[i] < next)
+                next = (unsigned)keep[i];
+        if (next > from)
+            (void)!sys_close_range(from, next == ~0u ? ~0u : next - 1, 0);
+        if (next == ~0u)
+            return;
+        from = next + 1;
+    }
 }
 
 /* What is decided before start and used after it. */
@@ -223,6 +245,7 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     } else {
         standard_streams_give(process->user.uid);
     }
+    descriptors_close(plan);
     command_complete_environment(&process->env, plan->facts->container_home);
     ready->allow_setgroups = go.allow_setgroups != 0;
     capability_sets_from(process->capabilities, &ready->sets);
@@ -256,8 +279,17 @@ static struct error *become_program(const struct init_plan *plan, const struct r
     return program_exec(&program, ready->command);
 }
 
+/* The caller's environment stays where /proc/PID/environ shows it; nothing here needs it. */
+static void environment_wipe(void) {
+    for (char **variable = environ; *variable != NULL; variable++)
+        explicit_bzero(*variable, strlen(*variable));
+    static char *none[] = {NULL};
+    environ = none;
+}
+
 int init_run(void *data) {
     const struct init_plan *plan = data;
+    environment_wipe();
     fd_close(plan->create_sync);
     fd_close(plan->warden_channel);
     fd_close(plan->state_directory);

@@ -64,6 +64,12 @@ void nft_load_conntrack(struct netlink_batch *rule, uint32_t key, uint32_t into)
     expression_end(rule, expression);
 }
 
+void nft_untrack(struct netlink_batch *rule) {
+    size_t element = netlink_nest_begin(rule, NFTA_LIST_ELEM);
+    netlink_put_string(rule, NFTA_EXPR_NAME, "notrack"); /* has no data, and a dump no nest for it */
+    netlink_nest_end(rule, element);
+}
+
 void nft_load_immediate(struct netlink_batch *rule, const void *value, size_t length, uint32_t into) {
     struct expression expression = expression_begin(rule, "immediate");
     netlink_put_be32(rule, NFTA_IMMEDIATE_DREG, into);

@@ -190,6 +190,23 @@ static void output_rules(struct wall_plan *plan, uint32_t mark) {
     nft_verdict(rule, NFT_GOTO, "refuse");
 }
 
+/* A workload may send from an address that is not its own (IPV6_FREEBIND needs no privilege and IPv6 does not
+ * look at the source again; in IPv4 the local default route makes any address local). Sent to itself, over
+ * loopback, from the address and port of somebody outside, such a packet would be the original direction of a
+ * connection, and what the workload then sends to that somebody the reply to it, which the output chain lets
+ * out. What stays in the namespace is therefore not tracked; loopback's own addresses are, since nobody
+ * outside has one and redirections of them need it. */
+static void tracking_rules(struct wall_plan *plan) {
+    static const uint8_t families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
+    static const char *const names[] = {"within the namespace, IPv4", "within the namespace, IPv6"};
+    for (size_t i = 0; i < 2; i++) {
+        struct netlink_batch *rule = rule_begin(plan, "untracked", names[i]);
+        match_out_of_loopback(rule);
+        match_loopback_address(rule, families[i], true, NFT_CMP_NEQ);
+        nft_untrack(rule);
+    }
+}
+
 static void denial_rules(struct wall_plan *plan) {
     struct netlink_batch *rule;
 
@@ -261,9 +278,15 @@ void wall_plan_make(struct wall_plan *plan, enum wall_variant variant, uint32_t 
         (struct nft_chain){.name = "output", .base = true, .hook = NF_INET_LOCAL_OUT, .policy = NF_DROP};
     plan->chains[plan->chain_count++] =
         (struct nft_chain){.name = "forward", .base = true, .hook = NF_INET_FORWARD, .policy = NF_DROP};
+    plan->chains[plan->chain_count++] = (struct nft_chain){.name = "untracked",
+                                                           .base = true,
+                                                           .hook = NF_INET_LOCAL_OUT,
+                                                           .priority = WALL_BEFORE_TRACKING,
+                                                           .policy = NF_ACCEPT};
     plan->chains[plan->chain_count++] = (struct nft_chain){.name = "attempt"};
     plan->chains[plan->chain_count++] = (struct nft_chain){.name = "refuse"};
     output_rules(plan, mark);
+    tracking_rules(plan);
     denial_rules(plan);
     if (variant == WALL_EGRESS)
         egress_plan(plan, mark, links);

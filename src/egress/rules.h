@@ -16,6 +16,8 @@
 /* A DNS question with the longest name, over IPv6. */
 #define WALL_SNAP_LENGTH 320
 
+#define WALL_BEFORE_TRACKING (-300) /* NF_IP_PRI_RAW; connection tracking is at -200 */
+
 enum wall_variant {
     WALL_ALONE,      /* depends on no interface: nothing but loopback addresses */
     WALL_INTERFACES, /* also replies to inbound connections, and the container's own addresses */

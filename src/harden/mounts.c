@@ -71,7 +71,10 @@ static bool is_read_only(const struct oci_mount *mount) {
 
 static void make_read_only(struct candidate *candidate, const char *why) {
     struct oci_mount *mount = candidate->mount;
-    if (is_read_only(mount))
+    /* "ro" of a recursive bind is the top's alone: the cgroups below /sys would stay writable
+     * (CVE-2023-25809). */
+    bool whole = !has_option(mount, "rbind") || has_option(mount, "rro");
+    if (is_read_only(mount) && whole)
         return;
     for (size_t i = mount->options.count; i > 0; i--)
         if (strcmp(mount->options.items[i - 1], "rw") == 0 || strcmp(mount->options.items[i - 1], "rrw") == 0)

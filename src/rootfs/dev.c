@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/memory.h"
 #include "rootfs/attach.h"
+#include "sys/calls.h"
 
 struct device_node {
     const char *path;
@@ -46,15 +48,32 @@ static struct error *device_bind(const struct rootfs *root, const struct device_
                          node->minor);
     fd_owned int tree = -1;
     TRY(mount_copy(source, false, node->path, &tree));
+    /* The machine's own inode: its mode and owner are not for a container's root to change. Writing to a
+     * device does not need a writable mount. */
+    TRY(mount_change(tree, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, node->path));
     fd_owned int target = -1;
     TRY(rootfs_make_file(root, (struct container_path){node->path}, (uid_t)-1, (gid_t)-1, &target));
     return mount_attach(tree, target, node->path);
+}
+
+static bool is_without_devices(int directory) {
+    struct statvfs status;
+    return fstatvfs(directory, &status) == 0 && (status.f_flag & ST_NODEV) != 0;
 }
 
 static struct error *device_make(const struct rootfs *root, const struct device_node *node) {
     fd_owned int directory = -1;
     memory_owned char *name = NULL;
     TRY(rootfs_open_parent(root, (struct container_path){node->path}, &directory, &name));
+    /* A sandbox's root has no devices (pivot.h), and neither has a /dev that is a part of it: not the
+     * image's, not ours. */
+    if (is_without_devices(directory)) {
+        struct error *error = device_bind(root, node);
+        if (error == NULL || error->number != EROFS)
+            return error;
+        error_ignore(error); /* nothing can be put there; as below */
+        return NULL;
+    }
     mode_t umask_before = umask(0);
     int result = mknodat(directory, name, node->type | node->mode, makedev(node->major, node->minor));
     int number = errno;

@@ -53,6 +53,9 @@ static struct error *mask(const struct rootfs *root, const char *path, int null_
         return error_system(errno, "stat", "%s in the container's root", path);
     fd_owned int tree = -1;
     TRY(mount_copy(S_ISDIR(status.st_mode) ? empty_directory : null_device, false, path, &tree));
+    /* The null device is the machine's own inode: a container's root could change its mode and owner for
+     * everybody. Writing to a device does not need a writable mount. */
+    TRY(mount_change(tree, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, path));
     return mount_attach(tree, target, path);
 }
 

@@ -52,6 +52,10 @@ struct error *rootfs_enter(const char *path, const struct stat *judged, const st
     return NULL;
 }
 
+struct error *rootfs_forbid_devices(const struct rootfs *root) {
+    return mount_change(root->fd, true, MOUNT_ATTR_NODEV, 0, "the container's root");
+}
+
 struct error *rootfs_make_readonly(const struct rootfs *root) {
     return mount_change(root->fd, false, MOUNT_ATTR_RDONLY, 0, "the container's root");
 }

@@ -12,6 +12,10 @@
 fallible rootfs_enter(const char *path, const struct stat *judged, const struct oci_config *config,
                       struct rootfs *out);
 
+/* No device node of the image's opens a device, on the root and on what is mounted below it so far: a layer
+ * may hold any node, and a device cgroup is not on every machine. */
+fallible rootfs_forbid_devices(const struct rootfs *root);
+
 /* Makes the root mount read-only (without what is mounted below it); its other flags stay. */
 fallible rootfs_make_readonly(const struct rootfs *root);
 

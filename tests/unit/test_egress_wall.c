@@ -487,12 +487,41 @@ static void test_interfaces(void **state) {
     run_apart(body_interfaces);
 }
 
+/* A packet to oneself from the address of somebody outside must not make what is sent to him a reply. */
+static void body_feigned_reply(void) {
+    bool joined;
+    CHECK_OK(wall_raise("0123456789abcdef", &joined));
+    make_interfaces();
+    CHECK_OK(wall_complete());
+    struct sockaddr_in outside = {.sin_family = AF_INET, .sin_port = htons(5353)},
+                       own = {.sin_family = AF_INET, .sin_port = htons(5555)};
+    CHECK(inet_pton(AF_INET, "198.51.100.7", &outside.sin_addr) == 1);
+    CHECK(inet_pton(AF_INET, "10.9.0.1", &own.sin_addr) == 1);
+    int feigned = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int real = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    CHECK(bind(feigned, (struct sockaddr *)&outside, sizeof outside) == 0);
+    CHECK(bind(real, (struct sockaddr *)&own, sizeof own) == 0);
+    CHECK(sendto(feigned, "x", 1, 0, (struct sockaddr *)&own, sizeof own) == 1);
+    char byte;
+    CHECK(recv(real, &byte, 1, 0) == 1);
+    close(feigned);
+    CHECK(setsockopt(real, SOL_SOCKET, SO_BINDTODEVICE, "pair0", sizeof "pair0") == 0);
+    CHECK(sendto(real, "x", 1, 0, (struct sockaddr *)&outside, sizeof outside) < 0 && errno == EPERM);
+    close(real);
+}
+
+static void test_feigned_reply(void **state) {
+    (void)state;
+    run_apart(body_feigned_reply);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_life),          cmocka_unit_test(test_changed),
         cmocka_unit_test(test_foreign_table), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_unanswered),    cmocka_unit_test(test_answered),
         cmocka_unit_test(test_flood),         cmocka_unit_test(test_interfaces),
+        cmocka_unit_test(test_feigned_reply),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

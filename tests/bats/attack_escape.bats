@@ -1,0 +1,79 @@
+#!/usr/bin/env bats
+# Ways out of a sandbox that were open once.
+load helpers
+
+setup() {
+    setup_container
+    POLICY=agent
+}
+teardown() { teardown_container; }
+
+@test "a container that shares the process namespace sees nothing of an init that waits for start" {
+    start_sleeper
+    new_bundle "$WORK/second"
+    command_is sleep 1000
+    configure --arg path "/proc/$(state_of .pid)/ns/pid" '(.linux.namespaces[] | select(.type == "pid")).path = $path'
+    AGENT_CANARY=canary-value pf create --bundle "$BUNDLE" "$ID-second" >"$WORK/out" 2>&1 </dev/null
+    local init descriptor
+    init=$(state_of .pid "$ID-second")
+    # the number that the first container knows it by
+    init=$(awk '/^NSpid:/ { print $3 }' "/proc/$init/status")
+    [ "$init" -gt 1 ]
+    run pf exec "$ID" sh -c "tr '\\0' '\\n' </proc/$init/environ"
+    lacks "$output" canary-value
+    run pf exec "$ID" sh -c "for fd in /proc/$init/fd/*; do ls \$fd/../../.. 2>/dev/null; done; ls /proc/$init/root/ /proc/$init/cwd/"
+    lacks "$output" rootfs
+    contains "$output" "Permission denied"
+    # and by itself it holds streams, its channel and the socket for start alone
+    for descriptor in "/proc/$(state_of .pid "$ID-second")/fd"/*; do
+        case $(readlink "$descriptor") in
+        /sys/* | "$ROOT" | "$WORK/second"*) echo "left open: $(readlink "$descriptor")" >&2; return 1 ;;
+        esac
+    done
+    pf start "$ID-second"
+    pf exec "$ID-second" true
+    pf delete --force "$ID-second"
+}
+
+@test "a command before start sees nothing of the init that waits" {
+    command_is sleep 1000
+    AGENT_CANARY=canary-value pf_create
+    run pf exec "$ID" sh -c 'tr "\0" "\n" </proc/1/environ; ls -l /proc/1/fd/'
+    lacks "$output" canary-value
+    lacks "$output" "$ROOT"
+}
+
+@test "a device node of the image opens nothing, without any rule of the device cgroup" {
+    mknod "$ROOT/zero" c 1 5
+    configure 'del(.linux.resources)'
+    script_is 'head -c 1 /zero && echo opened; head -c 4 /dev/zero | od -An -tx1; echo x >/dev/null && echo written'
+    run pf_run
+    lacks "$output" opened
+    contains "$output" "00 00 00 00"
+    contains "$output" written
+}
+
+@test "where /dev is a part of the root its devices are the machine's own, whatever the image has there" {
+    configure '.mounts |= map(select(.destination | startswith("/dev") | not)) | .root.readonly = false'
+    mkfifo "$ROOT/dev/tty"
+    script_is '[ -c /dev/tty ] && echo x >/dev/null && head -c 4 /dev/zero | od -An -tx1; chmod 600 /dev/null'
+    run pf_run
+    contains "$output" "00 00 00 00"
+    is "$(stat -c %a /dev/null)" 666
+}
+
+@test "the machine's null device cannot be changed through a masked path" {
+    script_is 'chmod 600 /proc/keys; chown 1 /proc/timer_list; touch -d 2000-01-01 /proc/keys; true'
+    run pf_run
+    is "$(stat -c %a:%u /dev/null)" 666:0
+    contains "$output" "Read-only file system"
+}
+
+@test "a recursive bind of /sys is read-only as a whole" {
+    configure '(.mounts[] | select(.destination == "/sys")) |= {destination: "/sys", type: "none", source: "/sys", options: ["rbind", "nosuid", "noexec", "nodev", "ro"]}
+               | .mounts |= map(select(.destination != "/sys/fs/cgroup"))'
+    script_is 'awk "\$5 ~ /^\/sys/ && \$6 !~ /(^|,)ro(,|\$)/" /proc/self/mountinfo'
+    run pf_run
+    ended 0
+    is "$output" ""
+}
