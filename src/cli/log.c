@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "base/fd.h"
 #include "base/memory.h"
 #include "cli/log_parts.h"
+#include "cli/options.h"
 
 /* Four times the longest line that is written; a longer one is not a record, and is not kept. */
 #define LINE_MAX_BYTES 65536
@@ -35,56 +35,35 @@ static struct error *usage_error(const char *problem) {
     return error_new(ERROR_USAGE, "log: %s; %s", problem, usage);
 }
 
-static struct error *parse_options(int argc, char **argv, struct log_options *options) {
-    static const struct option table[] = {
-        {"last", no_argument, NULL, 'l'},
-        {"follow", no_argument, NULL, 'f'},
-        {"json", no_argument, NULL, 'j'},
-        {"summary", no_argument, NULL, 's'},
-        {"exit-code", no_argument, NULL, 'e'},
-        {"reason", required_argument, NULL, 'r'},
-        {"run", required_argument, NULL, 'R'},
-        {"log-dir", required_argument, NULL, 'd'},
-        {NULL, 0, NULL, 0},
-    };
+static struct error *parse_options(int argc, char **argv, struct log_options *options, bool *help) {
     *options = (struct log_options){0};
-    optind = 0; /* the global options were read with getopt too */
-    opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":lf", table, NULL)) != -1;) {
-        switch (option) {
-        case 'l':
-            options->last = true;
-            break;
-        case 'f':
-            options->follow = true;
-            break;
-        case 'j':
-            options->json = true;
-            break;
-        case 's':
-            options->summary = true;
-            break;
-        case 'e':
-            options->exit_code = true;
-            break;
-        case 'r':
-            options->reason = optarg;
-            break;
-        case 'R':
-            options->run = optarg;
-            break;
-        case 'd':
-            options->directory = optarg;
-            break;
-        case ':':
-            return error_new(ERROR_USAGE, "log: %s needs a value; %s", argv[optind - 1], usage);
-        default:
-            return error_new(ERROR_USAGE, "log: unknown option %s; %s", argv[optind - 1], usage);
+    *help = false;
+    const struct option table[] = {
+        {"last", 'l', OPTION_FLAG, &options->last, "the newest log"},
+        {"follow", 'f', OPTION_FLAG, &options->follow, "go on until the container ends"},
+        {"json", 0, OPTION_FLAG, &options->json, "the records as they are"},
+        {"summary", 0, OPTION_FLAG, &options->summary, "counts for each reason and object"},
+        {"reason", 0, OPTION_VALUE, &options->reason, "only reason codes like this: 'net.*'"},
+        {"run", 0, OPTION_VALUE, &options->run, "only records of this run id"},
+        {"exit-code", 0, OPTION_FLAG, &options->exit_code, "exit status 3 when there is a denial"},
+        {"log-dir", 0, OPTION_VALUE, &options->directory, "where the logs are"},
+        {NULL, 0, OPTION_FLAG, NULL, NULL},
+    };
+    /* Options may stand after the container's name, too: `pinfold log ID --json`. */
+    while (argc > 1) {
+        int first;
+        TRY(options_parse("log", table, argc, argv, &first, help));
+        if (*help) {
+            options_print("pinfold log (ID | PREFIX | NAME | --last) [OPTIONS]", table);
+            return NULL;
         }
+        if (first < argc && options->name != NULL)
+            return usage_error("one container at a time");
+        if (first < argc)
+            options->name = argv[first];
+        argv += first;
+        argc -= first;
     }
-    if (argc - optind > 1)
-        return usage_error("one container at a time");
-    options->name = optind < argc ? argv[optind] : NULL;
     if ((options->name != NULL) == options->last)
         return usage_error(options->last ? "either a container or --last" : "which container?");
     if (options->json && options->summary)
@@ -228,7 +207,10 @@ struct error *log_command(int argc, char **argv, int *exit_status) {
     struct log_options options;
     memory_owned char *path = NULL;
     *exit_status = 0;
-    TRY(parse_options(argc, argv, &options));
+    bool help;
+    TRY(parse_options(argc, argv, &options, &help));
+    if (help)
+        return NULL;
     TRY(log_find(options.name, options.directory, &path));
     fd_owned int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)

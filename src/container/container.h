@@ -41,6 +41,8 @@ struct prepared {
 /* Reads config.json and the policy, looks at the machine, hardens. Makes nothing. */
 fallible container_prepare(const struct runtime_options *runtime, const char *bundle, const char *config,
                            struct prepared *out);
+/* ERROR_UNAVAILABLE for a field of the specification that this version does not apply. */
+fallible container_process_supported(const struct oci_process *process);
 void prepared_clear(struct prepared *prepared);
 #define prepared_owned __attribute__((cleanup(prepared_clear)))
 

@@ -109,7 +109,8 @@ static struct error *process_read(struct execution *execution) {
         return process_from_options(execution);
     text_owned struct text bytes = {0};
     TRY(file_read(AT_FDCWD, path, SCHEMA_BYTES_MAX, &bytes));
-    return oci_process_parse("process", text_string(&bytes), bytes.length, &execution->process);
+    TRY(oci_process_parse("process", text_string(&bytes), bytes.length, &execution->process));
+    return container_process_supported(execution->process);
 }
 
 /* The container's policy, as stored, holds for every exec; a wider request is cut and recorded. */

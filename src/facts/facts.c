@@ -67,6 +67,12 @@ static void look_at_user(struct facts *facts, struct string_list *homes) {
     memory_owned char *bytes = fd >= 0 ? passwd_read(fd, &length) : NULL;
     if (bytes != NULL)
         facts->owner_home = passwd_home(bytes, length, facts->owner_uid);
+    /* People whom a directory service knows and passwd does not: for a runtime that a person starts, not an
+     * engine, HOME serves where it is the person's own directory. */
+    const char *claimed = getenv("HOME");
+    if (facts->owner_home == NULL && uid != 0 && claimed != NULL && claimed[0] == '/' &&
+        stat(claimed, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid())
+        facts->owner_home = memory_copy_string(claimed);
     if (bytes != NULL)
         passwd_people(bytes, length, homes);
 }

@@ -203,6 +203,30 @@ struct error *namespace_clone_beside(int target_pidfd, pid_t target, process_bod
     return error;
 }
 
+struct network_work {
+    int target_pidfd;
+    pid_t target;
+    int sync;
+    fallible (*work)(void *data);
+    void *data;
+};
+
+static int network_body(void *data) {
+    const struct network_work *run = data;
+    struct error *error = NULL;
+    /* Root of the machine joins directly; an unprivileged owner has to become root of the user namespace
+     * first. */
+    if (!same_namespace("net", run->target) && setns(run->target_pidfd, CLONE_NEWNET) < 0) {
+        if (setns(run->target_pidfd, CLONE_NEWUSER) < 0 || setns(run->target_pidfd, CLONE_NEWNET) < 0)
+            error = error_system(errno, "join", "the container's network namespace");
+    }
+    if (error == NULL)
+        error = run->work(run->data);
+    error_send(run->sync, error);
+    error_free(error);
+    return 0;
+}
+
 struct error *namespace_run_in_network(int target_pidfd, pid_t target, fallible (*work)(void *data),
                                        void *data) {
     int sockets[2];
@@ -211,19 +235,14 @@ struct error *namespace_run_in_network(int target_pidfd, pid_t target, fallible 
     fd_owned int ours = sockets[0];
     fd_owned int theirs = sockets[1];
     fd_owned int pidfd = -1;
-    pid_t child = sys_clone3(0, &pidfd, -1);
-    if (child == 0) {
-        struct error *error = NULL;
-        /* Root of the machine joins directly; an unprivileged owner has to become root of the user namespace
-         * first. */
-        if (!same_namespace("net", target) && setns(target_pidfd, CLONE_NEWNET) < 0) {
-            if (setns(target_pidfd, CLONE_NEWUSER) < 0 || setns(target_pidfd, CLONE_NEWNET) < 0)
-                error = error_system(errno, "join", "the container's network namespace");
-        }
-        if (error == NULL)
-            error = work(data);
-        error_send(theirs, error);
-        _exit(0);
+    struct network_work run = {target_pidfd, target, theirs, work, data};
+    pid_t child;
+    if (geteuid() == 0) {
+        child = sys_spawn(network_body, &run, &pidfd);
+    } else { /* a change of user namespace marks the memory undumpable, which must not be ours */
+        child = sys_clone3(0, &pidfd, -1);
+        if (child == 0)
+            _exit(network_body(&run));
     }
     if (child < 0)
         return error_system(errno, "fork", "a process for the container's network namespace");

@@ -5,6 +5,7 @@
 #include <linux/keyctl.h>
 #include <linux/sched.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,6 +33,21 @@ pid_t sys_clone3(uint64_t flags, int *pidfd, int cgroup_fd) {
     pid_t pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
     if (pid > 0)
         *pidfd = descriptor;
+    return pid;
+}
+
+#define SPAWN_STACK_BYTES (256 * 1024)
+
+pid_t sys_spawn(int (*body)(void *data), void *data, int *pidfd) {
+    char *stack =
+        mmap(NULL, SPAWN_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (stack == MAP_FAILED)
+        return -1;
+    pid_t pid =
+        clone(body, stack + SPAWN_STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, data, pidfd);
+    int number = errno;
+    munmap(stack, SPAWN_STACK_BYTES);
+    errno = number;
     return pid;
 }
 

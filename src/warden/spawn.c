@@ -48,7 +48,8 @@ static struct error *plan_seal(const struct warden_plan *plan, int *out) {
 }
 
 /* In the child: descriptors to their fixed numbers, nothing else open, no signal blocked or ignored. */
-static _Noreturn void child_run(const int *descriptors) {
+static int child_run(void *data) {
+    const int *descriptors = data;
     int high[WARDEN_FD_COUNT];
     for (int i = 0; i < WARDEN_FD_COUNT; i++) {
         high[i] = fcntl(descriptors[i], F_DUPFD_CLOEXEC, 64);
@@ -85,11 +86,9 @@ struct error *warden_spawn(const struct warden_plan *plan, int init_channel, int
                            pid_t *pid) {
     fd_owned int sealed = -1;
     TRY(plan_seal(plan, &sealed));
-    const int descriptors[WARDEN_FD_COUNT] = {sealed, init_channel, listening, init_pidfd};
+    int descriptors[WARDEN_FD_COUNT] = {sealed, init_channel, listening, init_pidfd};
     fd_owned int pidfd = -1;
-    *pid = sys_clone3(0, &pidfd, -1);
-    if (*pid == 0)
-        child_run(descriptors);
+    *pid = sys_spawn(child_run, descriptors, &pidfd);
     if (*pid < 0)
         return error_system(errno, "fork", "the warden");
     return NULL;

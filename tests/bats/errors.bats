@@ -270,3 +270,18 @@ teardown() { teardown_container; }
     ended 1 nosuch
     contains "$output" agent
 }
+
+@test "what is in the specification and not applied yet is refused by its name" {
+    # Invariant 1: what an engine has written is put in place, or create fails.
+    for change in '.process.apparmorProfile = "docker-default"' '.process.selinuxLabel = "system_u:system_r:x_t:s0"' \
+        '.linux.mountLabel = "system_u:object_r:x_t:s0"' '.process.ioPriority = {class: "IOPRIO_CLASS_BE", priority: 4}' \
+        '.linux.personality = {domain: "LINUX32"}'; do
+        cp "$BUNDLE/config.json" "$WORK/kept.json"
+        configure "$change"
+        run pf create --bundle "$BUNDLE" "$ID"
+        ended 1 "not supported"
+        run pf state "$ID"
+        ended 1 "does not exist"
+        mv "$WORK/kept.json" "$BUNDLE/config.json"
+    done
+}

@@ -56,8 +56,8 @@ refused() { # REASON PART
 
 @test "a writable bind mount of the engine's stays writable" {
     mkdir "$WORK/project"
-    bind "$WORK/project" /work rbind rw
-    script_is 'echo x > /work/result'
+    bind "$WORK/project" /workspace rbind rw
+    script_is 'echo x > /workspace/result'
     run pf_run
     ended 0
     is "$(cat "$WORK/project/result")" x

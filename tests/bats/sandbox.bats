@@ -93,12 +93,15 @@ box() { # WORD...
 }
 
 @test "as a user who is not root" {
-    id nobody >/dev/null || skip "no user nobody"
-    setpriv --reuid 65534 --regid 65534 --clear-groups unshare -Ur true 2>/dev/null || skip "this machine lets ordinary users make no user namespace"
+    setpriv --reuid 47110 --regid 47110 --clear-groups unshare -Ur true 2>/dev/null || skip "this machine lets ordinary users make no user namespace"
     chmod 755 "$WORK" "$BATS_RUN_TMPDIR"
-    mkdir "$WORK/user" && cp "$PINFOLD" "$WORK/user/pinfold" && mkdir "$WORK/user/project" && chown -R 65534:65534 "$WORK/user"
-    run setpriv --reuid 65534 --regid 65534 --clear-groups env -i PATH="$PATH" HOME="$WORK/user" \
-        timeout 20 "$WORK/user/pinfold" --root "$WORK/user/state" sandbox -w "$WORK/user/project" --id "$ID" -- sh -c 'echo x > made; touch /usr/bin/x; pwd' </dev/null
+    mkdir "$WORK/user" && cp "$PINFOLD" "$WORK/user/pinfold" && mkdir "$WORK/user/project" && chown -R 47110:47110 "$WORK/user"
+    # a user of this mount namespace alone, with a home for its records
+    { cat /etc/passwd; echo "pinfold-test:x:47110:47110::$WORK/user:/bin/sh"; } >"$WORK/passwd"
+    mount --bind "$WORK/passwd" /etc/passwd
+    run setpriv --reuid 47110 --regid 47110 --clear-groups env -i PATH="$PATH" HOME="$WORK/user" \
+        timeout 20 "$WORK/user/pinfold" --root "$WORK/user/state" sandbox -w "$WORK/user/project" --id "$ID" -- sh -c 'echo x > made; touch /usr/bin/x; pwd' </dev/null 3>&-
+    umount /etc/passwd
     contains "$output" "$WORK/user/project"
     contains "$output" "Read-only file system"
     is "$(cat "$WORK/user/project/made")" x

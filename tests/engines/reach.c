@@ -1,6 +1,7 @@
-/* reach PROTOCOL ADDRESS PORT: one attempt to send, from inside a container. PROTOCOL is tcp, udp or icmp (an echo
- * request on a datagram socket, which needs no capability); ADDRESS is IPv4 or IPv6. Prints "sent", or the name of the
- * error, which for udp and icmp is also looked for after the send, where a refusal by the network shows. */
+/* reach PROTOCOL ADDRESS PORT: one attempt to send, from inside a container. PROTOCOL is tcp, udp or icmp (an
+ * echo request on a datagram socket, which needs no capability); ADDRESS is IPv4 or IPv6. Prints "sent", or
+ * the name of the error, which for udp and icmp is also looked for after the send, where a refusal by the
+ * network shows. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,7 +21,8 @@ static int say(const char *operation) {
 int main(int argc, char **argv) {
     if (argc != 4)
         return 2;
-    struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_port = htons((in_port_t)atoi(argv[3]))};
+    struct sockaddr_in6 six = {.sin6_family = AF_INET6,
+                               .sin6_port = htons((in_port_t)strtoul(argv[3], NULL, 10))};
     struct sockaddr_in four = {.sin_family = AF_INET, .sin_port = six.sin6_port};
     int is_four = inet_pton(AF_INET, argv[2], &four.sin_addr) == 1;
     if (!is_four && inet_pton(AF_INET6, argv[2], &six.sin6_addr) != 1)
