@@ -42,7 +42,6 @@ fallible cli_open(const struct global_options *global, const char *command, int 
                   enum container_lock lock, struct container **out);
 /* Runs a container that was created in the foreground until it ends, deletes it, and gives its exit status.
  */
-fallible cli_attend(const struct runtime_options *runtime, struct created *created, bool keep,
-                    int *exit_status);
+fallible cli_attend(struct created *created, bool keep, int *exit_status);
 /* Fills holes among the descriptors that a caller wants preserved, so that none of ours lands there. */
 fallible cli_reserve_descriptors(unsigned count);

@@ -63,8 +63,7 @@ struct error *cli_reserve_descriptors(unsigned count) {
     return NULL;
 }
 
-struct error *cli_attend(const struct runtime_options *runtime, struct created *created, bool keep,
-                         int *exit_status) {
+struct error *cli_attend(struct created *created, bool keep, int *exit_status) {
     struct error *error = container_start(created->container);
     if (error == NULL)
         error = created->terminal >= 0 ? terminal_attend(created->terminal, created->pidfd)
@@ -79,7 +78,7 @@ struct error *cli_attend(const struct runtime_options *runtime, struct created *
         process_wait(created->warden);
     if (keep)
         return error;
-    struct error *deleted = container_delete(runtime, created->container, true);
+    struct error *deleted = container_delete(created->container, true);
     if (error == NULL)
         return deleted;
     error_ignore(deleted); /* the first error says more */

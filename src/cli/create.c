@@ -58,11 +58,10 @@ static struct error *run(const struct global_options *global, struct creation_li
     line->create.attended = !line->detach && line->create.console_socket == NULL;
     TRY(container_create(&global->runtime, &line->create, &created));
     if (!line->detach)
-        return cli_attend(&global->runtime, &created, line->keep, exit_status);
+        return cli_attend(&created, line->keep, exit_status);
     struct error *error = container_start(created.container);
     if (error != NULL)
-        error_ignore(
-            container_delete(&global->runtime, created.container, true)); /* the first error says more */
+        error_ignore(container_delete(created.container, true)); /* the first error says more */
     return error;
 }
 

@@ -22,5 +22,5 @@ struct error *delete_command(const struct global_options *global, int argc, char
         return NULL;
     }
     TRY(error);
-    return container_delete(&global->runtime, container, force);
+    return container_delete(container, force);
 }

@@ -40,7 +40,7 @@ static struct error *run(const struct global_options *global, int argc, char **a
     TRY(cli_reserve_descriptors(exec.preserve_fds));
     container_owned struct container *container = NULL;
     TRY(container_open(global->runtime.root, id, CONTAINER_UNLOCKED, &container));
-    return container_exec(&global->runtime, container, &exec, exit_status);
+    return container_exec(container, &exec, exit_status);
 }
 
 /* 255 where the command did not run: CRI-O hands the status on as the command's own. */

@@ -63,7 +63,7 @@ static struct error *run(const struct runtime_options *runtime, const char *id, 
         created_owned struct created created = {.pidfd = -1, .terminal = -1};
         error = container_create(runtime, &create, &created);
         if (error == NULL)
-            error = cli_attend(runtime, &created, false, exit_status);
+            error = cli_attend(&created, false, exit_status);
     }
     sandbox_bundle_remove(bundle);
     return error;

@@ -65,7 +65,7 @@ fallible container_start(struct container *container);
 fallible container_kill(const struct container *container, int signal, bool all);
 /* runtime.md, "Delete". `force`: kills it first, and what a create that was killed has left is removed too.
  */
-fallible container_delete(const struct runtime_options *runtime, struct container *container, bool force);
+fallible container_delete(struct container *container, bool force);
 
 struct exec_options {
     const char *process; /* path of a process document; NULL: `args` in the container's own process */
@@ -84,8 +84,7 @@ struct exec_options {
 };
 /* Runs a process in a running container. Attached: *exit_status is the command's. Errors before it runs are
  * the caller's to turn into 255. */
-fallible container_exec(const struct runtime_options *runtime, struct container *container,
-                        const struct exec_options *options, int *exit_status);
+fallible container_exec(struct container *container, const struct exec_options *options, int *exit_status);
 
 /* Hooks of the stored configuration that are run outside: poststart (a failure is an error), poststop (is
  * not). */

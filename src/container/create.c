@@ -466,7 +466,7 @@ static void creation_undo(struct creation *creation) {
     if (creation->container == NULL)
         return;
     /* The warden goes by itself when init is gone; container_delete waits for it. */
-    struct error *error = container_delete(creation->runtime, creation->container, true);
+    struct error *error = container_delete(creation->container, true);
     if (error != NULL)
         fprintf(stderr, "pinfold: cleaning up after a failed create: %s\n", error->message);
     error_free(error);

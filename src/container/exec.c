@@ -289,9 +289,8 @@ static struct error *execution_run(struct execution *execution, int *exit_status
     return execution->options->detach ? NULL : attend(execution, exit_status);
 }
 
-struct error *container_exec(const struct runtime_options *runtime, struct container *container,
-                             const struct exec_options *options, int *exit_status) {
-    (void)runtime;
+struct error *container_exec(struct container *container, const struct exec_options *options,
+                             int *exit_status) {
     struct execution execution = {.options = options,
                                   .container = container,
                                   .sync = {-1, -1},

@@ -143,34 +143,27 @@ static void warden_end(const struct container *container) {
 
 /* ---- a network namespace that outlives the container ---- */
 
-static bool is_used_by_another(const struct runtime_options *runtime, const struct container *container) {
-    DIR *root = opendir(runtime->root);
-    if (root == NULL)
-        return false;
-    bool used = false;
+/* Whether any process is in the namespace: another container's, or one that has outlived its own. */
+static bool has_processes(uint64_t network_inode) {
+    DIR *proc = opendir("/proc");
+    bool found = proc == NULL; /* cannot be known: the wall stays */
     struct dirent *entry;
-    while (!used && (entry = readdir(root)) != NULL) {
-        if (entry->d_name[0] == '.' || strcmp(entry->d_name, container->id) == 0)
+    while (!found && (entry = readdir(proc)) != NULL) {
+        char path[300];
+        struct stat status;
+        if (entry->d_name[0] < '0' || entry->d_name[0] > '9')
             continue;
-        struct container *other = NULL;
-        struct error *error = container_open(runtime->root, entry->d_name, CONTAINER_UNLOCKED, &other);
-        if (error != NULL) {
-            error_ignore(error); /* being made or removed */
-            continue;
-        }
-        used = other->state != NULL && other->state->wall &&
-               other->state->network_inode == container->state->network_inode &&
-               strcmp(container_status(other), "stopped") != 0;
-        container_close(other);
+        snprintf(path, sizeof path, "/proc/%s/ns/net", entry->d_name);
+        found = stat(path, &status) == 0 && status.st_ino == network_inode;
     }
-    closedir(root);
-    return used;
+    if (proc != NULL)
+        closedir(proc);
+    return found;
 }
 
-static struct error *wall_take_down(const struct runtime_options *runtime,
-                                    const struct container *container) {
+static struct error *wall_take_down(const struct container *container) {
     const struct container_state *state = container->state;
-    if (!state->wall || state->network_path == NULL || is_used_by_another(runtime, container))
+    if (!state->wall || state->network_path == NULL || has_processes(state->network_inode))
         return NULL;
     fd_owned int network = open(state->network_path, O_RDONLY | O_CLOEXEC);
     struct stat status;
@@ -192,22 +185,26 @@ static struct error *wall_take_down(const struct runtime_options *runtime,
     return NULL;
 }
 
+static void warn(struct error *error) {
+    if (error != NULL)
+        fprintf(stderr, "pinfold: warning: %s\n", error->message);
+    error_free(error);
+}
+
 static void poststop_hooks(const struct container *container) {
     struct oci_config *config = NULL;
     struct error *error = container_stored_config(container, &config);
     if (error == NULL && config->hooks != NULL) {
         memory_owned char *state = container_state_text(container, "stopped");
-        error = hooks_run(config->hooks->poststop, config->hooks->poststop_count, "poststop", state);
+        /* runtime.md: a failure is said, and the next one run. */
+        for (size_t i = 0; i < config->hooks->poststop_count; i++)
+            warn(hooks_run(&config->hooks->poststop[i], 1, "poststop", state));
     }
-    /* runtime.md: said, and gone on. */
-    if (error != NULL)
-        fprintf(stderr, "pinfold: warning: %s\n", error->message);
-    error_free(error);
+    warn(error);
     oci_config_free(config);
 }
 
-struct error *container_delete(const struct runtime_options *runtime, struct container *container,
-                               bool force) {
+struct error *container_delete(struct container *container, bool force) {
     const char *status = container_status(container);
     bool stopped = strcmp(status, "stopped") == 0;
     /* A container that was created and not started has nothing that could be lost. */
@@ -218,7 +215,7 @@ struct error *container_delete(const struct runtime_options *runtime, struct con
         TRY(init_end(container));
         warden_end(container);
         TRY(cgroup_destroy(&container->state->cgroups_created));
-        TRY(wall_take_down(runtime, container));
+        TRY(wall_take_down(container));
         if (strcmp(container->state->status, "creating") != 0)
             poststop_hooks(container);
     }

@@ -170,7 +170,8 @@ static bool same_namespace(const char *file, pid_t target) {
     if (stat(path, &own) < 0)
         return true;
     snprintf(path, sizeof path, "/proc/%d/ns/%s", (int)target, file);
-    return stat(path, &other) < 0 || (own.st_dev == other.st_dev && own.st_ino == other.st_ino);
+    /* Cannot be looked at: then it is not said to be ours, and joining it tells. */
+    return stat(path, &other) == 0 && own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
 /* The namespaces of a process that are not ours, as a plan that joins them. */

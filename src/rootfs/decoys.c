@@ -35,7 +35,18 @@ static struct error *decoy_place(const struct rootfs *root, const char *path, ui
         return error_new(ERROR_INVALID, "%s: expected a path in a home directory", path);
     *slash = '\0';
     fd_owned int directory = -1;
-    TRY(rootfs_make_directory(root, (struct container_path){parent}, 0700, uid, gid, &directory));
+    struct error *error =
+        rootfs_open_plain(root, (struct container_path){parent}, O_PATH | O_DIRECTORY, &directory);
+    if (error != NULL && error->number == ENOENT) {
+        error_ignore(error);
+        error = rootfs_make_directory(root, (struct container_path){parent}, 0700, uid, gid, &directory);
+    }
+    /* A symlink of the image could lead into a directory of the user's, where we would leave files. */
+    if (error != NULL && (error->number == ELOOP || error->number == ENOTDIR)) {
+        error_ignore(error);
+        return NULL;
+    }
+    TRY(error);
     fd_owned int target = -1;
     TRY(rootfs_make_file(root, (struct container_path){path}, uid, gid, &target));
     fd_owned int tree = -1;

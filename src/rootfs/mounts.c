@@ -53,15 +53,20 @@ static struct error *bind_prepare(const struct oci_mount *mount, const struct mo
         return error_system(errno, "open_tree", "mount source %s", mount->source);
     /* First slave, then what was asked: a copy of a shared mount is its peer, and "rslave" means a slave of
      * that peer, "private" and no word at all an end to both (crun #2059, #2066). */
-    if (options->propagation != MS_SHARED) {
-        uint64_t propagation = options->propagation ? options->propagation : MS_PRIVATE;
-        if (options->propagation != 0 && propagation != MS_SLAVE)
-            TRY(mount_propagate(*out, true, MS_SLAVE, mount->source));
-        TRY(mount_propagate(*out, options->propagation == 0 || options->propagation_recursive, propagation,
-                            mount->source));
-    }
+    uint64_t propagation = options->propagation ? options->propagation : MS_PRIVATE;
+    if (options->propagation != 0 && propagation != MS_SLAVE && propagation != MS_SHARED)
+        TRY(mount_propagate(*out, true, MS_SLAVE, mount->source));
+    TRY(mount_propagate(*out, options->propagation == 0 || options->propagation_recursive, propagation,
+                        mount->source));
     TRY(mount_change(*out, false, options->set, options->clear, mount->source));
     return mount_change(*out, true, options->recursive_set, options->recursive_clear, mount->source);
+}
+
+/* Owners would be the machine's where the engine asked for others. */
+static struct error *mapping_refuse(const struct oci_mount *mount) {
+    if (mount->uid_mappings_count == 0 && mount->gid_mappings_count == 0)
+        return NULL;
+    return error_new(ERROR_UNAVAILABLE, "id-mapped mounts are not supported by this version of pinfold");
 }
 
 struct error *mount_set_prepare(const struct oci_config *config, const struct bind_source *sources,
@@ -74,8 +79,8 @@ struct error *mount_set_prepare(const struct oci_config *config, const struct bi
         memory_owned char *field = text_formatted("mounts[%zu]", i);
         struct mount_options options;
         TRY(mount_options_parse(&config->mounts[i], field, &options));
-        struct error *error = NULL;
-        if (options.bind)
+        struct error *error = mapping_refuse(&config->mounts[i]);
+        if (error == NULL && options.bind)
             error = bind_prepare(&config->mounts[i], &options, &sources[i], reopen, &out->trees[i]);
         mount_options_free(&options);
         if (error != NULL)
@@ -241,11 +246,15 @@ struct error *mount_set_attach(const struct rootfs *root, const struct oci_confi
 struct error *scratch_mount(const struct rootfs *root, const struct scratch_request *request) {
     struct container_path path = {request->path};
     fd_owned int place = -1;
-    struct error *error =
-        request->create ? rootfs_make_directory(root, path, request->mode, request->uid, request->gid, &place)
-                        : rootfs_open(root, path, O_PATH | O_DIRECTORY, &place);
-    if (error != NULL && !request->create && (error->number == ENOENT || error->number == ENOTDIR)) {
-        error_ignore(error); /* the image has no such place: nothing to keep writable */
+    struct error *error = rootfs_open_plain(root, path, O_PATH | O_DIRECTORY, &place);
+    if (error != NULL && error->number == ENOENT && request->create) {
+        error_ignore(error);
+        error = rootfs_make_directory(root, path, request->mode, request->uid, request->gid, &place);
+    }
+    /* No such place in the image, or one that a symlink of the image moves to where nobody looked, such as a
+     * home that is /usr: nothing that is to be writable. */
+    if (error != NULL && (error->number == ENOENT || error->number == ENOTDIR || error->number == ELOOP)) {
+        error_ignore(error);
         return NULL;
     }
     TRY(error);

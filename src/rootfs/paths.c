@@ -17,14 +17,25 @@
 #define OPEN_ATTEMPTS 64
 #define DANGLING_LINKS_MAX 16
 
-static int open_in_root(int root, const char *path, int flags) {
+static int open_resolved(int root, const char *path, int flags, uint64_t resolve) {
     int fd = -1;
     for (int attempt = 0; attempt < OPEN_ATTEMPTS; attempt++) {
-        fd = sys_openat2(root, path, (uint64_t)flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+        fd = sys_openat2(root, path, (uint64_t)flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve);
         if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
             break;
     }
     return fd;
+}
+
+static int open_in_root(int root, const char *path, int flags) {
+    return open_resolved(root, path, flags, 0);
+}
+
+struct error *rootfs_open_plain(const struct rootfs *root, struct container_path path, int flags, int *out) {
+    *out = open_resolved(root->fd, path.text, flags, RESOLVE_NO_SYMLINKS);
+    if (*out < 0)
+        return error_system(errno, "open", "%s in the container's root", path.text);
+    return NULL;
 }
 
 struct error *rootfs_open(const struct rootfs *root, struct container_path path, int flags, int *out) {
@@ -41,12 +52,15 @@ char *container_path_clean(const char *path) {
         while (*next == '/')
             next++;
         size_t length = strcspn(next, "/");
-        if (length == 0 || (length == 1 && next[0] == '.')) {
-            next += length;
-            continue;
+        if (length == 2 && strncmp(next, "..", 2) == 0) {
+            char *slash = clean.length > 0 ? strrchr(clean.data, '/') : NULL;
+            clean.length = slash ? (size_t)(slash - clean.data) : 0;
+            if (clean.data != NULL)
+                clean.data[clean.length] = '\0';
+        } else if (length > 0 && !(length == 1 && next[0] == '.')) {
+            text_append(&clean, "/");
+            text_append_bytes(&clean, next, length);
         }
-        text_append(&clean, "/");
-        text_append_bytes(&clean, next, length);
         next += length;
     }
     if (clean.length == 0)
@@ -109,7 +123,8 @@ static struct error *make_directory(const struct rootfs *root, const char *path,
 
 struct error *rootfs_make_directory(const struct rootfs *root, struct container_path path, mode_t mode,
                                     uid_t uid, gid_t gid, int *out) {
-    return make_directory(root, path.text, mode, uid, gid, 0, out);
+    memory_owned char *clean = container_path_clean(path.text);
+    return make_directory(root, clean, mode, uid, gid, 0, out);
 }
 
 struct error *rootfs_open_parent(const struct rootfs *root, struct container_path path, int *directory,
@@ -132,7 +147,8 @@ struct error *rootfs_open_parent(const struct rootfs *root, struct container_pat
 
 struct error *rootfs_make_file(const struct rootfs *root, struct container_path path, uid_t uid, gid_t gid,
                                int *out) {
-    *out = open_in_root(root->fd, path.text, O_PATH);
+    memory_owned char *clean = container_path_clean(path.text);
+    *out = open_in_root(root->fd, clean, O_PATH);
     if (*out >= 0)
         return NULL;
     if (errno != ENOENT)

@@ -23,6 +23,10 @@ struct container_path {
  */
 fallible rootfs_open(const struct rootfs *root, struct container_path path, int flags, int *out);
 
+/* The same for a place that the runtime picks by itself (scratch, decoys): ELOOP where a symlink of the image
+ * stands in the way, which would move the place to somewhere nobody judged. */
+fallible rootfs_open_plain(const struct rootfs *root, struct container_path path, int flags, int *out);
+
 /* Opens a directory (O_PATH), making what is missing with `mode` for the last and 0755 for the others.
  * `owner` (uid and gid) is given to the last one when it is made here; -1 keeps the caller's. */
 fallible rootfs_make_directory(const struct rootfs *root, struct container_path path, mode_t mode, uid_t uid,
@@ -38,5 +42,5 @@ fallible rootfs_make_file(const struct rootfs *root, struct container_path path,
 fallible rootfs_open_parent(const struct rootfs *root, struct container_path path, int *directory,
                             char **name);
 
-/* "/a//b/./c/" to "/a/b/c"; ".." is kept for the kernel to resolve. The caller frees it. */
+/* "/a//b/./x/../c/" to "/a/b/c"; ".." at the top stays at the top. The caller frees it. */
 char *container_path_clean(const char *path);
