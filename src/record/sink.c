@@ -20,7 +20,7 @@
 #define TAIL_CHUNK (16 * 1024)
 /* Another writer holds the lock for microseconds. A reader of the file can hold it for ever (flock needs no
  * write permission), so that it is waited for this long and then done without. */
-#define LOCK_WAIT_MS 50
+#define LOCK_WAIT_MS 250
 #define LOCK_HOPELESS_MS 1000
 
 int64_t record_wall_ms(void) {
