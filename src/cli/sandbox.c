@@ -12,6 +12,8 @@
 #include "cli/cli.h"
 #include "cli/options.h"
 
+#define BUNDLE_ATTEMPTS 8
+
 extern char **environ;
 
 static struct error *workspace_resolve(const char *path, char **out) {
@@ -40,23 +42,36 @@ static struct error *environment_resolve(const struct string_list *wanted, struc
     return NULL;
 }
 
-/* The directory of bundles beside the containers' own; its name is no valid ID, so it is never taken for one.
- */
-static struct error *bundles_directory(const char *root, const char *id, char **out) {
+/* Bundles lie beside the containers' own directories; the name of their directory is no valid ID, so it is
+ * never taken for a container. It is there while a sandbox is: whoever finds it gone makes it again. */
+static struct error *bundle_make(const char *root, const char *bundle, const struct sandbox_request *request,
+                                 const struct policy *policy) {
     memory_owned char *directory = text_formatted("%s/.sandboxes", root);
     if (mkdir(root, 0700) < 0 && errno != EEXIST)
         return error_system(errno, "mkdir", "%s", root);
-    if (mkdir(directory, 0700) < 0 && errno != EEXIST)
-        return error_system(errno, "mkdir", "%s", directory);
-    *out = text_formatted("%s/%s", directory, id);
-    return NULL;
+    struct error *error = NULL;
+    for (int attempt = 0; attempt < BUNDLE_ATTEMPTS; attempt++) {
+        if (mkdir(directory, 0700) < 0 && errno != EEXIST)
+            return error_system(errno, "mkdir", "%s", directory);
+        error_free(error);
+        error = sandbox_bundle_make(bundle, request, policy);
+        if (error == NULL || error->number != ENOENT || access(directory, F_OK) == 0)
+            break;
+    }
+    return error;
+}
+
+static void bundle_remove(const char *root, const char *bundle) {
+    memory_owned char *directory = text_formatted("%s/.sandboxes", root);
+    sandbox_bundle_remove(bundle);
+    (void)!rmdir(directory); /* ENOTEMPTY: another sandbox's */
 }
 
 static struct error *run(const struct runtime_options *runtime, const char *id, const char *bundle,
                          const struct sandbox_request *request, int *exit_status) {
     struct policy *policy = NULL;
     TRY(policy_select(runtime->policy_name, &policy));
-    struct error *error = sandbox_bundle_make(bundle, request, policy);
+    struct error *error = bundle_make(runtime->root, bundle, request, policy);
     policy_free(policy);
     if (error == NULL) {
         struct create_options create = {.id = id, .bundle = bundle, .attended = true};
@@ -65,7 +80,7 @@ static struct error *run(const struct runtime_options *runtime, const char *id, 
         if (error == NULL)
             error = cli_attend(&created, false, exit_status);
     }
-    sandbox_bundle_remove(bundle);
+    bundle_remove(runtime->root, bundle);
     return error;
 }
 
@@ -101,7 +116,6 @@ struct error *sandbox_command(const struct global_options *global, int argc, cha
     (void)!getrandom(&random, sizeof random, 0);
     memory_owned char *id = given_id ? memory_copy_string(given_id) : text_formatted("sandbox-%08x", random);
     TRY(container_id_check(id));
-    memory_owned char *bundle = NULL;
-    TRY(bundles_directory(runtime.root, id, &bundle));
+    memory_owned char *bundle = text_formatted("%s/.sandboxes/%s", runtime.root, id);
     return run(&runtime, id, bundle, &request, exit_status);
 }
