@@ -163,6 +163,7 @@ static struct error *become_program(struct execution *execution) {
     if (recv(execution->sync[1], &go, 1, 0) != 1)
         _exit(1);
     TRY(identity_become_namespace_root(execution->config->linux_config, &process->user));
+    affinity_reset();
     if (setsid() < 0) /* not the caller's group: a signal to it is not for us (crun #1642) */
         return error_system(errno, "setsid", "of the new process");
     /* Not the caller's keys: the container's own keyring is a session's, which a newcomer is not in. ENOSYS

@@ -212,6 +212,7 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     die_with_create(true);
     if (plan->namespaces->new_cgroup && unshare(CLONE_NEWCGROUP) < 0)
         return error_system(errno, "unshare", "the cgroup namespace");
+    affinity_reset();
     if (setsid() < 0)
         return error_system(errno, "setsid", "of the container's init");
     memory_owned char *keyring = text_formatted("_ses.%s", plan->id);
