@@ -264,11 +264,3 @@ refused() { # REASON PART
     [ ! -e "$LOG" ]
     is "$(ls -A "$STATE" 2>/dev/null)" ""
 }
-
-@test "inside: the container can read its own denials, and not change them" {
-    script_is 'touch /x 2>/dev/null; sleep 0.3; cat /run/pinfold/denials.jsonl; echo "$PINFOLD_DENIALS"; echo x > /run/pinfold/denials.jsonl'
-    run pf_run
-    grep -q "log.inside\|PINFOLD_DENIALS" "$(dirname "$BATS_TEST_DIRNAME")"/../src -r || skip "log.inside is not built in yet"
-    contains "$output" fs.write.read_only
-    contains "$output" /run/pinfold/denials.jsonl
-}
