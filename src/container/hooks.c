@@ -29,11 +29,7 @@ static struct error *state_file(const char *state_json, int *out) {
 
 static _Noreturn void hook_exec(const struct oci_hook *hook, int state) {
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sys_signals_reset();
     /* Nothing of ours and nothing of the engine's but the standard streams. */
     if (dup2(state, STDIN_FILENO) < 0 || sys_close_range(STDERR_FILENO + 1, ~0u, 0) < 0)
         _exit(127);

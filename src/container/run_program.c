@@ -2,20 +2,11 @@
 
 #include <errno.h>
 #include <linux/close_range.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "sys/calls.h"
 #include "warden/warden.h"
-
-static void signals_reset(void) {
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
 
 /* Preserved descriptors follow the standard ones and came without close-on-exec; a hole among them (which
  * podman may leave) was filled by cli/ with one that closes. All after them close at execve. */
@@ -36,7 +27,7 @@ struct error *program_exec(const struct program *program, const char *command) {
     }
     if (!process->no_new_privileges)
         TRY(identity_assume(process, program->sets, program->allow_setgroups));
-    signals_reset();
+    sys_signals_reset();
     close_all_but(program->preserve_fds);
     execve(command, process->args.items, process->env.items);
     if (errno == ENOENT)

@@ -31,6 +31,10 @@ int sys_pivot_root(const char *new_root, const char *put_old);
 
 int sys_pidfd_open(pid_t pid, unsigned flags);
 int sys_pidfd_send_signal(int pidfd, int signal);
+/* Every signal to its default and none blocked, those two included that glibc keeps for itself (32 and 33)
+ * and lets nobody change: a caller may have left them ignored. */
+void sys_signals_reset(void);
+
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_keyctl_join_session(const char *name);
 

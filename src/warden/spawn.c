@@ -69,11 +69,7 @@ static int child_run(void *data) {
         _exit(127);
     /* What the engine blocked or ignored is not for us (a hook-started process once could not be ended by
      * SIGTERM). */
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    sys_signals_reset();
     if (setsid() < 0 || chdir("/") < 0)
         _exit(127);
     static char *const arguments[] = {"pinfold", "warden", NULL};

