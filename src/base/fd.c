@@ -1,7 +1,6 @@
 #include "base/fd.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -95,11 +94,5 @@ struct error *fd_receive(int socket, void *payload, size_t length, int *fds, siz
         *count = 0;
         return error_system(EPIPE, "receive", "file descriptors");
     }
-    return NULL;
-}
-
-struct error *fd_set_cloexec(int fd, bool cloexec) {
-    if (fcntl(fd, F_SETFD, cloexec ? FD_CLOEXEC : 0) < 0)
-        return error_system(errno, "fcntl", "descriptor %d", fd);
     return NULL;
 }

@@ -23,6 +23,3 @@ fallible fd_send(int socket, const void *payload, size_t length, const int *fds,
 /* Receives one message of exactly `length` bytes and up to `capacity` descriptors (CLOEXEC); *count says how
  * many came. A peer that closed is ERROR_SYSTEM with EPIPE. */
 fallible fd_receive(int socket, void *payload, size_t length, int *fds, size_t capacity, size_t *count);
-
-/* Sets or clears close-on-exec. */
-fallible fd_set_cloexec(int fd, bool cloexec);

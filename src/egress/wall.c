@@ -141,16 +141,22 @@ static struct error *complete_once(int socket, uint32_t mark) {
     return variant_put(socket, WALL_INTERFACES, mark, &links);
 }
 
-struct error *wall_complete(void) {
-    fd_owned int socket = -1;
-    TRY(netlink_open(NETLINK_NETFILTER, &socket));
+/* The identity of our table, which must be there. */
+static struct error *identity_require(int socket, struct wall_identity *identity) {
     bool found = false;
-    struct wall_identity identity;
-    TRY(identity_read(socket, &found, &identity));
-    if (!found || identity.mark == 0)
+    TRY(identity_read(socket, &found, identity));
+    if (!found || identity->mark == 0)
         return error_new(ERROR_UNAVAILABLE,
                          "the egress wall is not there: the network namespace has no table inet " WALL_TABLE
                          " of ours");
+    return NULL;
+}
+
+struct error *wall_complete(void) {
+    fd_owned int socket = -1;
+    TRY(netlink_open(NETLINK_NETFILTER, &socket));
+    struct wall_identity identity;
+    TRY(identity_require(socket, &identity));
     /* ENOENT: an interface went between the list and the hook. */
     struct error *error = complete_once(socket, identity.mark);
     for (int attempt = 0; attempt < 3 && error != NULL && error->number == ENOENT; attempt++) {
@@ -164,13 +170,8 @@ struct error *wall_complete(void) {
 struct error *wall_verify(void) {
     fd_owned int socket = -1;
     TRY(netlink_open(NETLINK_NETFILTER, &socket));
-    bool found = false;
     struct wall_identity identity;
-    TRY(identity_read(socket, &found, &identity));
-    if (!found || identity.mark == 0)
-        return error_new(ERROR_UNAVAILABLE,
-                         "the egress wall is not there: the network namespace has no table inet " WALL_TABLE
-                         " of ours");
+    TRY(identity_require(socket, &identity));
     link_list_owned struct link_list links = {0};
     TRY(links_read(&links));
     error_owned first = NULL;

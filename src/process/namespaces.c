@@ -29,13 +29,6 @@ static const struct {
     {"mount", "mnt", CLONE_NEWNS},         {"user", "user", CLONE_NEWUSER},
 };
 
-int namespace_flag(const char *type) {
-    for (size_t i = 0; i < NAMESPACES_MAX; i++)
-        if (strcmp(namespace_types[i].type, type) == 0)
-            return namespace_types[i].flag;
-    return 0;
-}
-
 struct error *namespace_plan_make(const struct oci_config *config, struct namespace_plan *out) {
     *out = (struct namespace_plan){0};
     for (size_t i = 0; i < NAMESPACES_MAX; i++) {

@@ -27,9 +27,6 @@ void namespace_plan_close(struct namespace_plan *plan);
 bool namespace_plan_has_new(const struct namespace_plan *plan, int type);
 bool namespace_plan_joins(const struct namespace_plan *plan, int type);
 
-/* The kernel's CLONE_NEW* of a type word of config.json ("pid", "network", ...), 0 for an unknown one. */
-int namespace_flag(const char *type);
-
 /* What runs in a process that was made here; returns an exit status. */
 typedef int (*process_body)(void *data);
 
