@@ -106,7 +106,31 @@ static void stream_write(struct stream *stream) {
         stream->start = stream->end; /* nobody listens any more; the container's output is discarded */
 }
 
-static void signal_forward(int signals, int pidfd, int leader) {
+/* Our own terminal, when standard input is one. */
+struct own_terminal {
+    struct termios before; /* to be put back */
+    bool raw;
+    bool background; /* another process group has it: to read it or to set it up would stop us (SIGTTIN,
+                        SIGTTOU) */
+};
+
+/* Our own terminal passes every key on; the terminal in the container interprets them. Called at the start
+ * and at each SIGCONT, which is what a shell's `fg` sends. */
+static void own_terminal_take(struct own_terminal *own) {
+    own->background = isatty(STDIN_FILENO) && tcgetpgrp(STDIN_FILENO) != getpgrp();
+    if (own->background || (!own->raw && tcgetattr(STDIN_FILENO, &own->before) < 0))
+        return;
+    struct termios raw = own->before;
+    cfmakeraw(&raw);
+    own->raw = tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
+}
+
+static void own_terminal_give_back(struct own_terminal *own) {
+    if (own->raw && tcgetpgrp(STDIN_FILENO) == getpgrp())
+        tcsetattr(STDIN_FILENO, TCSANOW, &own->before);
+}
+
+static void signal_forward(int signals, int pidfd, int leader, struct own_terminal *own) {
     struct signalfd_siginfo info;
     if (read(signals, &info, sizeof info) != sizeof info)
         return;
@@ -116,6 +140,8 @@ static void signal_forward(int signals, int pidfd, int leader) {
             (void)!ioctl(leader, TIOCSWINSZ, &size);
         return;
     }
+    if (info.ssi_signo == SIGCONT && own != NULL)
+        own_terminal_take(own);
     (void)!sys_pidfd_send_signal(pidfd, (int)info.ssi_signo);
 }
 
@@ -141,22 +167,13 @@ struct error *signals_attend(int pidfd) {
         if (poll(events, 2, -1) < 0 && errno != EINTR)
             return error_system(errno, "poll", "the container");
         if (events[1].revents & POLLIN)
-            signal_forward(signals, pidfd, -1);
+            signal_forward(signals, pidfd, -1, NULL);
         if (events[0].revents & POLLIN)
             return NULL;
     }
 }
 
-/* Our own terminal passes every key on; the terminal in the container interprets them. */
-static bool raw_mode_enter(struct termios *before) {
-    if (!isatty(STDIN_FILENO) || tcgetattr(STDIN_FILENO, before) < 0)
-        return false;
-    struct termios raw = *before;
-    cfmakeraw(&raw);
-    return tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0;
-}
-
-static struct error *attend_loop(int leader, int pidfd, int signals) {
+static struct error *attend_loop(int leader, int pidfd, int signals, struct own_terminal *own) {
     struct stream input = {.from = STDIN_FILENO, .to = leader, .open = true};
     struct stream output = {.from = leader, .to = STDOUT_FILENO, .open = true};
     bool ended = false;
@@ -164,7 +181,8 @@ static struct error *attend_loop(int leader, int pidfd, int signals) {
         struct pollfd events[5] = {
             {.fd = ended ? -1 : pidfd, .events = POLLIN},
             {.fd = signals, .events = POLLIN},
-            {.fd = input.open && input.start == input.end ? input.from : -1, .events = POLLIN},
+            {.fd = input.open && input.start == input.end && !own->background ? input.from : -1,
+             .events = POLLIN},
             /* Left out while there is nothing to do with it: a hang-up is reported even when nobody asked. */
             {.fd = output.start == output.end || input.start < input.end ? leader : -1,
              .events = (short)((output.start == output.end ? POLLIN : 0) |
@@ -183,7 +201,7 @@ static struct error *attend_loop(int leader, int pidfd, int signals) {
         if (events[0].revents & POLLIN)
             ended = true;
         if (events[1].revents & POLLIN)
-            signal_forward(signals, pidfd, leader);
+            signal_forward(signals, pidfd, leader, own);
         if (events[2].revents != 0) {
             stream_read(&input);
             if (!input.open) {
@@ -210,11 +228,10 @@ struct error *terminal_attend(int leader, int pidfd) {
     struct winsize size;
     if (ioctl(STDIN_FILENO, TIOCGWINSZ, &size) == 0)
         (void)!ioctl(leader, TIOCSWINSZ, &size);
-    struct termios before;
-    bool raw = raw_mode_enter(&before);
-    struct error *error = attend_loop(leader, pidfd, signals);
-    if (raw)
-        tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    struct own_terminal own = {.raw = false};
+    own_terminal_take(&own);
+    struct error *error = attend_loop(leader, pidfd, signals, &own);
+    own_terminal_give_back(&own);
     if (error != NULL)
         return error;
     /* The terminal may have closed before the process ended. */

@@ -11,7 +11,7 @@ teardown() { teardown_container; }
 # The runtime under a terminal; the terminal's carriage returns are taken out.
 in_terminal() { # WORD...
     local words
-    printf -v words ' %q' timeout 20 "$PINFOLD" --root "$STATE" --policy unconfined "$@"
+    printf -v words ' %q' timeout --foreground -k 5 20 "$PINFOLD" --root "$STATE" --policy unconfined "$@"
     script -qec "$words" /dev/null 3>&- | tr -d '\r'
     return "${PIPESTATUS[0]}"
 }
@@ -36,6 +36,15 @@ in_terminal() { # WORD...
     ended 0
     is "$(wc -l <<<"$output")" 20001
     is "$(tail -n 1 <<<"$output")" last
+}
+
+# known: a process of another process group that sets a terminal up is stopped, and then cannot even be terminated.
+@test "run with a terminal that another process group has: it runs, and is not stopped" {
+    script_is 'tty; exit 5'
+    # without --foreground, timeout(1) makes a process group of its own; the colon keeps the shell from becoming timeout
+    run script -qec "timeout -k 5 20 '$PINFOLD' --root '$STATE' --policy unconfined run --bundle '$BUNDLE' '$ID'; echo status \$?; :" /dev/null 3>&-
+    contains "$output" /dev/pts/0
+    contains "$output" 'status 5'
 }
 
 @test "exec with a terminal" {
