@@ -35,6 +35,11 @@ int sys_pidfd_send_signal(int pidfd, int signal);
  * and lets nobody change: a caller may have left them ignored. */
 void sys_signals_reset(void);
 
+/* From here on this process and its children can make only the named calls; every other one fails with EPERM,
+ * and one of another ABI ends the process. A name that this machine's ABI lacks is left out. Needs
+ * no_new_privs. At most 120. */
+int sys_seccomp_only(const char *const *names, unsigned count);
+
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_keyctl_join_session(const char *name);
 

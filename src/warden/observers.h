@@ -43,3 +43,10 @@ void packets_bind(struct warden_context *context);
 /* packets.c: records what the kernel counted and never showed (log.suppressed), and frees context->packets.
  */
 void packets_close(struct warden_context *context);
+
+/* confine.c: what hostile bytes could make of the two processes. */
+enum confined_process { CONFINED_WARDEN, CONFINED_GUARDIAN };
+/* From here on only the calls that the process needs. */
+fallible confine_calls(enum confined_process who);
+/* Drops all capabilities that are not in `keep`. */
+void confine_capabilities(uint64_t keep);

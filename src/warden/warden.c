@@ -12,7 +12,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -50,6 +49,11 @@ struct warden {
     struct attended listeners[LISTENERS_MAX];
     size_t listeners_count;
 };
+
+/* Reading processes of other owners and resolving their paths; ending init; rebinding the packet log. */
+#define CAPABILITY(name) (UINT64_C(1) << (name))
+static const uint64_t kept_capabilities = CAPABILITY(CAP_SYS_PTRACE) | CAPABILITY(CAP_DAC_READ_SEARCH) |
+                                          CAPABILITY(CAP_KILL) | CAPABILITY(CAP_NET_ADMIN);
 
 /* A record that cannot be written is counted by the log and said in the next one; there is nobody else to
  * tell. */
@@ -187,6 +191,7 @@ static bool message_handle(struct warden *warden, int connection) {
         answer = false;
         break;
     case WARDEN_WATCH:
+        confine_capabilities(kept_capabilities); /* the decoys are marked: CAP_SYS_ADMIN has done its work */
         begin_watching(warden);
         break;
     case WARDEN_LISTENER:
@@ -332,25 +337,6 @@ static _Noreturn void loop(struct warden *warden) {
     }
 }
 
-/* Nothing that the kernel would let us do and that we do not need: reading processes of other owners,
- * resolving their paths, ending init, and the packet log's rebinding. */
-static void privileges_drop(void) {
-    const uint64_t keep = UINT64_C(1) << CAP_SYS_PTRACE | UINT64_C(1) << CAP_DAC_READ_SEARCH |
-                          UINT64_C(1) << CAP_KILL | UINT64_C(1) << CAP_NET_ADMIN |
-                          UINT64_C(1) << CAP_SYS_ADMIN;
-    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {0};
-    if (syscall(SYS_capget, &header, data) < 0)
-        return;
-    for (int half = 0; half < 2; half++) {
-        data[half].permitted &= (uint32_t)(keep >> (32 * half));
-        data[half].effective &= (uint32_t)(keep >> (32 * half));
-        data[half].inheritable = 0;
-    }
-    (void)!syscall(SYS_capset, &header, data);
-}
-
 static ino_t pid_namespace_of(pid_t pid) {
     char path[64];
     struct stat status;
@@ -360,6 +346,11 @@ static ino_t pid_namespace_of(pid_t pid) {
 
 static _Noreturn void warden_run(struct warden_plan *plan, struct record_log *log, int guardian) {
     prctl(PR_SET_NAME, "pinfold-warden");
+    struct error *error = confine_calls(CONFINED_WARDEN);
+    if (error != NULL) {
+        error_send(WARDEN_FD_CHANNEL, error);
+        _exit(1);
+    }
     struct warden *warden = memory_zeroed(sizeof *warden);
     *warden = (struct warden){
         .plan = plan,
@@ -428,7 +419,8 @@ int warden_main(void) {
         error_send(WARDEN_FD_CHANNEL, error); /* init waits for our answer, and create for init's */
         return 1;
     }
-    privileges_drop();
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    confine_capabilities(kept_capabilities | CAPABILITY(CAP_SYS_ADMIN));
     int guardian = sys_pidfd_open(getpid(), 0);
     int warden_pidfd = -1;
     pid_t warden = sys_clone3(0, &warden_pidfd, -1);
@@ -438,6 +430,10 @@ int warden_main(void) {
         error_send(WARDEN_FD_CHANNEL, error_system(errno, "fork", "the warden"));
         return 1;
     }
+    /* It only waits and ends processes. Where it cannot be confined, the warden could not, and has said so.
+     */
+    error_ignore(confine_calls(CONFINED_GUARDIAN));
+    confine_capabilities(CAPABILITY(CAP_KILL));
     /* What only the warden needs; a listener that somebody else still held would make denied calls hang. */
     fd_close(guardian);
     fd_close(WARDEN_FD_PLAN);

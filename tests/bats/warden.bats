@@ -31,6 +31,16 @@ observer() {
     is "$(sed -n 's/^NoNewPrivs:\t//p' "/proc/$pid/status")" 1
 }
 
+@test "it and its guardian have a filter of their own, and no capability beyond what they observe with" {
+    start_sleeper
+    for pid in $(wardens); do
+        is "$(sed -n 's/^Seccomp:\t//p' "/proc/$pid/status")" 2
+        # kill, net_admin, dac_read_search, sys_ptrace: 5, 12, 2, 19; the guardian: kill
+        [[ $(sed -n 's/^CapPrm:\t//p' "/proc/$pid/status") =~ ^(0000000000081024|0000000000000020)$ ]]
+        is "$(sed -n 's/^CapInh:\t//p' "/proc/$pid/status")" 0000000000000000
+    done
+}
+
 @test "it has no terminal, no standard stream of the engine, and is in another session" {
     start_sleeper
     for pid in $(wardens); do

@@ -1,0 +1,42 @@
+/* sys_seccomp_only: a filter of one list, for processes of our own. Filters for containers are
+ * process/seccomp's. */
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+
+#include "sys/calls.h"
+
+#define CALLS_MAX 120
+
+int sys_seccomp_only(const char *const *names, unsigned count) {
+    int calls[CALLS_MAX];
+    unsigned known = 0;
+    if (count > CALLS_MAX) {
+        errno = E2BIG;
+        return -1;
+    }
+    for (unsigned i = 0; i < count; i++) {
+        int number = seccomp_syscall_resolve_name(names[i]);
+        if (number >= 0)
+            calls[known++] = number;
+    }
+    struct sock_filter filter[CALLS_MAX + 6];
+    unsigned short length = 0;
+    const unsigned architecture = offsetof(struct seccomp_data, arch),
+                   call = offsetof(struct seccomp_data, nr);
+    filter[length++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, architecture);
+    filter[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 1, 0);
+    filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
+    filter[length++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, call);
+    /* An x32 number has a bit of its own and so equals none of the list. */
+    for (unsigned i = 0; i < known; i++)
+        filter[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i],
+                                                        (unsigned char)(known - i), 0);
+    filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+    filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {.len = length, .filter = filter};
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}

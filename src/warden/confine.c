@@ -1,0 +1,136 @@
+/* What the warden and the guardian may still call (DESIGN.md section 4): the warden reads what a hostile
+ * workload wrote. */
+#include <errno.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "sys/calls.h"
+#include "warden/observers.h"
+
+/* No exec, no new process, no mount, no namespace, no new network socket, no debugging of others. */
+static const char *const calls_of_warden[] = {
+    /* the loop and its messages */
+    "poll",
+    "ppoll",
+    "accept4",
+    "recvmsg",
+    "recvfrom",
+    "sendmsg",
+    "sendto",
+    "getsockopt",
+    "setsockopt",
+    "getsockname",
+    "ioctl",
+    "read",
+    "write",
+    "writev",
+    "readv",
+    "pread64",
+    "close",
+    "fcntl",
+    "dup",
+    /* the observers: the caller's memory and paths, decoys */
+    "process_vm_readv",
+    "open",
+    "openat",
+    "openat2",
+    "readlink",
+    "readlinkat",
+    "stat",
+    "lstat",
+    "fstat",
+    "newfstatat",
+    "statx",
+    "statfs",
+    "fstatfs",
+    "access",
+    "faccessat",
+    "faccessat2",
+    "getdents64",
+    "lseek",
+    "fanotify_init",
+    "fanotify_mark",
+    "inotify_init1",
+    "inotify_add_watch",
+    /* the log */
+    "flock",
+    "fsync",
+    "fdatasync",
+    "ftruncate",
+    "rename",
+    "renameat",
+    "renameat2",
+    "mkdir",
+    "mkdirat",
+    "unlink",
+    "unlinkat",
+    "fchmod",
+    "umask",
+    /* the container's end, and ours */
+    "pidfd_send_signal",
+    "exit",
+    "exit_group",
+    /* the C library */
+    "brk",
+    "mmap",
+    "munmap",
+    "mremap",
+    "mprotect",
+    "madvise",
+    "futex",
+    "getrandom",
+    "clock_gettime",
+    "gettimeofday",
+    "clock_nanosleep",
+    "nanosleep",
+    "restart_syscall",
+    "rt_sigaction",
+    "rt_sigprocmask",
+    "rt_sigreturn",
+    "sigaltstack",
+    "getpid",
+    "gettid",
+    "getppid",
+    "geteuid",
+    "getuid",
+    "getegid",
+    "getgid",
+    "sched_yield",
+    "sched_getaffinity",
+    "uname",
+    "capget",
+    "capset",
+    "prctl",
+};
+
+/* It waits, ends two processes, and writes one record. */
+static const char *const calls_of_guardian_only[] = {"kill", "wait4", "waitid"};
+
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+fallible confine_calls(enum confined_process who) {
+    const char *names[COUNT(calls_of_warden) + COUNT(calls_of_guardian_only)];
+    unsigned count = 0;
+    for (size_t i = 0; i < COUNT(calls_of_warden); i++)
+        names[count++] = calls_of_warden[i];
+    for (size_t i = 0; who == CONFINED_GUARDIAN && i < COUNT(calls_of_guardian_only); i++)
+        names[count++] = calls_of_guardian_only[i];
+    /* ENOSYS, EINVAL: a machine whose ABI libseccomp does not know, or a kernel without filters. */
+    if (sys_seccomp_only(names, count) < 0 && errno != ENOSYS && errno != EINVAL)
+        return error_system(errno, "seccomp", "for the warden's own processes");
+    return NULL;
+}
+
+void confine_capabilities(uint64_t keep) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {0};
+    if (syscall(SYS_capget, &header, data) < 0)
+        return;
+    for (int half = 0; half < 2; half++) {
+        data[half].permitted &= (uint32_t)(keep >> (32 * half));
+        data[half].effective &= (uint32_t)(keep >> (32 * half));
+        data[half].inheritable = 0;
+    }
+    (void)!syscall(SYS_capset, &header, data);
+}
