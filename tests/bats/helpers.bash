@@ -50,8 +50,13 @@ new_bundle() { # DIR
     ROOT=$BUNDLE/rootfs
     mkdir -p "$BUNDLE"
     make_root "$ROOT"
-    (cd "$BUNDLE" && "$PINFOLD" spec)
-    configure '.process.terminal = false | .process.args = ["true"] | .root.readonly = false'
+    local template=$BATS_RUN_TMPDIR/config-template.json
+    if [ ! -e "$template" ]; then
+        (cd "$BUNDLE" && "$PINFOLD" spec)
+        configure '.process.terminal = false | .process.args = ["true"] | .root.readonly = false'
+        cp "$BUNDLE/config.json" "$template"
+    fi
+    cp "$template" "$BUNDLE/config.json"
 }
 
 # Edits config.json with a jq program; --arg and the like go before it.
@@ -100,25 +105,23 @@ leftovers() {
     fi
     return 1
 }
+# Builtins where a loop would start programs: this runs after every test.
 list_leftovers() {
-    local process own pid command
-    own=$(readlink /proc/self/ns/mnt)
+    local process pid words
     for process in /proc/[0-9]*; do
         pid=${process#/proc/}
-        command=$(tr '\0' ' ' <"$process/cmdline" 2>/dev/null) || continue
-        case $(readlink "$process/ns/mnt" 2>/dev/null) in
-        "$own" | "") ;;
-        *) echo "process $pid in another mount namespace: $command" ;;
-        esac
+        { mapfile -d '' -t words <"$process/cmdline"; } 2>/dev/null || continue
+        # an unreadable namespace is that of a process that has just ended
+        [ ! -e "$process/ns/mnt" ] || [ "$process/ns/mnt" -ef /proc/self/ns/mnt ] ||
+            echo "process $pid in another mount namespace: ${words[*]}"
         # this shell and its children hold the names too, but they are no pinfold
-        [ "$(readlink -f "$process/exe" 2>/dev/null)" != "$(readlink -f "$PINFOLD")" ] ||
-            [ "$(cut -d' ' -f3 "$process/stat" 2>/dev/null)" = Z ] || echo "process $pid: $command"
+        [ ! "$process/exe" -ef "$PINFOLD" ] || echo "process $pid: ${words[*]}"
     done
     grep -E " [^ ]*($PREFIX|$STATE)" /proc/self/mountinfo | awk '{ print "mount " $5 }'
-    find /sys/fs/cgroup -maxdepth 6 -type d -name "*$PREFIX*" 2>/dev/null | sed 's/^/cgroup /'
     # the directory for sandboxes' bundles stays, as the state directory itself does; what is in it must not
-    [ ! -d "$STATE" ] || find "$STATE" -mindepth 1 -maxdepth 2 ! -path "$STATE/.sandboxes" | sed 's/^/state /'
-    find /run/netns -name "*$PREFIX*" 2>/dev/null | sed 's/^/network namespace /'
+    find /sys/fs/cgroup -maxdepth 6 -type d -name "*$PREFIX*" -printf 'cgroup %p\n' 2>/dev/null
+    [ ! -d "$STATE" ] || find "$STATE" -mindepth 1 -maxdepth 2 ! -path "$STATE/.sandboxes" -printf 'state %p\n'
+    [ ! -d /run/netns ] || find /run/netns -name "*$PREFIX*" -printf 'network namespace %p\n'
 }
 
 # -- the runtime --------------------------------------------------------------------------------------------------
