@@ -68,6 +68,10 @@ fallible cgroup_destroy(const struct string_list *created);
 fallible cgroup_freeze(const struct cgroup *cgroup, bool frozen);
 /* Whether the container is frozen; false when it cannot be known (a cgroup that vanished). */
 bool cgroup_is_frozen(const struct cgroup *cgroup);
+/* For a process of the container that does not end after SIGKILL: somebody may have moved it into a frozen v1
+ * cgroup of their own. That cgroup is not ours to thaw; the process is taken back into the container's, which
+ * thaws it. `pid` must be known to be the container's still. */
+void cgroup_thaw_stray(const struct cgroup *cgroup, pid_t pid);
 void cgroup_free(struct cgroup *cgroup);
 
 /* Which hierarchies this machine has, for `features` and error messages. */

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -74,4 +75,12 @@ bool cgroup_is_frozen(const struct cgroup *cgroup) {
     const char *unified = freezer_directory(cgroup, true);
     const char *v1 = freezer_directory(cgroup, false);
     return (unified != NULL && unified_is_frozen(unified)) || (v1 != NULL && v1_is_frozen(v1));
+}
+
+void cgroup_thaw_stray(const struct cgroup *cgroup, pid_t pid) {
+    const char *v1 = freezer_directory(cgroup, false);
+    char number[24];
+    snprintf(number, sizeof number, "%d", (int)pid);
+    if (v1 != NULL) /* the caller sees by the process's end whether it was of use */
+        error_ignore(cgroup_file_write(v1, "cgroup.procs", number));
 }

@@ -23,6 +23,7 @@
 #include "warden/warden.h"
 
 #define END_PATIENCE_MS 10000
+#define STRAY_PATIENCE_MS 500
 #define WARDEN_PATIENCE_MS 2000
 
 struct error *container_stored_config(const struct container *container, struct oci_config **out) {
@@ -126,6 +127,10 @@ static struct error *init_end(const struct container *container) {
         return NULL;
     }
     TRY(error);
+    if (process_await_end(&container->state->init, STRAY_PATIENCE_MS))
+        return NULL;
+    if (container->state->cgroup != NULL)
+        cgroup_thaw_stray(container->state->cgroup, (pid_t)container->state->init.pid);
     if (!process_await_end(&container->state->init, END_PATIENCE_MS))
         return error_new(ERROR_UNAVAILABLE, "the container's init does not end after SIGKILL");
     return NULL;
