@@ -43,5 +43,15 @@ fallible cli_open(const struct global_options *global, const char *command, int 
 /* Runs a container that was created in the foreground until it ends, deletes it, and gives its exit status.
  */
 fallible cli_attend(struct created *created, bool keep, int *exit_status);
+/* Calls `each` for every container whose ID matches the extended regular expression; the first error ends it.
+ */
+fallible cli_each_matching(const char *root, const char *pattern,
+                           fallible (*each)(const char *id, void *data), void *data);
+
+#define CLI_PRESERVE_MAX 1024
+
+/* Adds the descriptors of systemd's socket activation (LISTEN_FDS, sd_listen_fds(3)) that the environment
+ * offers to this process. */
+void cli_listen_descriptors(struct create_options *create);
 /* Fills holes among the descriptors that a caller wants preserved, so that none of ours lands there. */
 fallible cli_reserve_descriptors(unsigned count);

@@ -1,7 +1,11 @@
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -46,13 +50,44 @@ struct error *cli_number(const char *option, const char *value, unsigned maximum
     return NULL;
 }
 
+struct error *cli_each_matching(const char *root, const char *pattern,
+                                struct error *(*each)(const char *id, void *data), void *data) {
+    regex_t regex;
+    if (regcomp(&regex, pattern, REG_EXTENDED | REG_NOSUB) != 0)
+        return error_new(ERROR_USAGE, "--regex: not an extended regular expression: \"%s\"", pattern);
+    struct dirent **entries = NULL;
+    int count = scandir(root, &entries, NULL, alphasort);
+    struct error *error = NULL;
+    for (int i = 0; i < count; i++) {
+        const char *id = entries[i]->d_name;
+        if (error == NULL && id[0] != '.' && regexec(&regex, id, 0, NULL, 0) == 0)
+            error = each(id, data);
+        free(entries[i]);
+    }
+    free(entries);
+    regfree(&regex);
+    return error;
+}
+
+void cli_listen_descriptors(struct create_options *create) {
+    const char *count = getenv("LISTEN_FDS"), *pid = getenv("LISTEN_PID");
+    struct error *error = cli_number("LISTEN_FDS", count, CLI_PRESERVE_MAX, &create->listen_fds);
+    create->listen_fds_ours = pid != NULL && strtol(pid, NULL, 10) == getpid();
+    /* What is no number, or was for another process, is no business of ours. */
+    if (error != NULL || (pid != NULL && pid[0] != '\0' && !create->listen_fds_ours))
+        create->listen_fds = 0;
+    error_ignore(error);
+    create->preserve_fds += create->listen_fds;
+}
+
 struct error *cli_reserve_descriptors(unsigned count) {
     for (unsigned fd = STDERR_FILENO + 1; fd <= STDERR_FILENO + count; fd++) {
         if (fcntl((int)fd, F_GETFD) >= 0)
             continue;
-        int filler = open("/", O_PATH | O_CLOEXEC);
+        /* Something that leads nowhere, in case anybody looks into the process before it closes. */
+        int filler = eventfd(0, EFD_CLOEXEC);
         if (filler < 0)
-            return error_system(errno, "open", "/ to fill descriptor %u", fd);
+            return error_system(errno, "open", "something to fill descriptor %u with", fd);
         if ((unsigned)filler != fd) {
             int moved = dup3(filler, (int)fd, O_CLOEXEC);
             fd_close(filler);
@@ -64,7 +99,7 @@ struct error *cli_reserve_descriptors(unsigned count) {
 }
 
 struct error *cli_attend(struct created *created, bool keep, int *exit_status) {
-    struct error *error = container_start(created->container);
+    struct error *error = container_start(created->container, true);
     if (error == NULL)
         error = created->terminal >= 0 ? terminal_attend(created->terminal, created->pidfd)
                                        : signals_attend(created->pidfd);

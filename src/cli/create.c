@@ -22,6 +22,7 @@ static struct error *creation_parse(const char *command, int argc, char **argv, 
          "where to write the pid of the container's init"},
         {"console-socket", 0, OPTION_VALUE, &line->create.console_socket, "where to send the terminal"},
         {"preserve-fds", 0, OPTION_VALUE, &line->preserve_fds, "how many descriptors after 2 to pass on"},
+        {"pidfd-socket", 0, OPTION_VALUE, &line->create.pidfd_socket, "where to send a pidfd of init"},
         {"no-pivot", 0, OPTION_FLAG, &line->create.no_pivot,
          "for a machine that runs from its initial ramdisk"},
         {"no-new-keyring", 0, OPTION_FLAG, &line->create.no_new_keyring, "keep the session keyring"},
@@ -38,7 +39,8 @@ static struct error *creation_parse(const char *command, int argc, char **argv, 
         return NULL;
     }
     TRY(cli_container_id(command, argc, argv, first, &line->create.id));
-    TRY(cli_number("preserve-fds", line->preserve_fds, 1024, &line->create.preserve_fds));
+    TRY(cli_number("preserve-fds", line->preserve_fds, CLI_PRESERVE_MAX, &line->create.preserve_fds));
+    cli_listen_descriptors(&line->create);
     return cli_reserve_descriptors(line->create.preserve_fds);
 }
 
@@ -59,7 +61,7 @@ static struct error *run(const struct global_options *global, struct creation_li
     TRY(container_create(&global->runtime, &line->create, &created));
     if (!line->detach)
         return cli_attend(&created, line->keep, exit_status);
-    struct error *error = container_start(created.container);
+    struct error *error = container_start(created.container, false);
     if (error != NULL)
         error_ignore(container_delete(created.container, true)); /* the first error says more */
     return error;

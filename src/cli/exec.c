@@ -19,10 +19,13 @@ static struct error *run(const struct global_options *global, int argc, char **a
         {"detach", 'd', OPTION_FLAG, &exec.detach, "do not wait"},
         {"pid-file", 0, OPTION_VALUE, &exec.pid_file, "where to write the pid"},
         {"console-socket", 0, OPTION_VALUE, &exec.console_socket, "where to send the terminal"},
+        {"pidfd-socket", 0, OPTION_VALUE, &exec.pidfd_socket, "where to send a pidfd of the process"},
         {"no-new-privs", 0, OPTION_FLAG, &exec.no_new_privileges, "set no_new_privs"},
         {"preserve-fds", 0, OPTION_VALUE, &preserve_fds, "how many descriptors after 2 to pass on"},
         {"additional-gids", 'g', OPTION_LIST, &exec.additional_gids, "one more group, a number"},
-        {"ignore-paused", 0, OPTION_IGNORED_FLAG, NULL, NULL},
+        {"ignore-paused", 0, OPTION_FLAG, &exec.ignore_paused, "run when the container is resumed"},
+        {"apparmor", 0, OPTION_VALUE, &exec.apparmor_profile, "another AppArmor profile"},
+        {"process-label", 0, OPTION_VALUE, &exec.selinux_label, "another SELinux label"},
         {NULL, 0, OPTION_FLAG, NULL, NULL},
     };
     TRY(options_parse("exec", options, argc, argv, &first, &help));
@@ -36,7 +39,7 @@ static struct error *run(const struct global_options *global, int argc, char **a
     const char *id = argv[first];
     for (int i = first + 1; i < argc; i++)
         string_list_append(&exec.args, argv[i]);
-    TRY(cli_number("preserve-fds", preserve_fds, 1024, &exec.preserve_fds));
+    TRY(cli_number("preserve-fds", preserve_fds, CLI_PRESERVE_MAX, &exec.preserve_fds));
     TRY(cli_reserve_descriptors(exec.preserve_fds));
     container_owned struct container *container = NULL;
     TRY(container_open(global->runtime.root, id, CONTAINER_UNLOCKED, &container));

@@ -36,12 +36,28 @@ static struct error *signal_parse(const char *word, int *out) {
     return error_new(ERROR_USAGE, "kill: unknown signal \"%s\"", word);
 }
 
+struct killing {
+    const char *root;
+    int signal;
+    bool all;
+};
+
+static struct error *kill_one(const char *id, void *data) {
+    const struct killing *killing = data;
+    container_owned struct container *container = NULL;
+    TRY(container_open(killing->root, id, CONTAINER_UNLOCKED, &container));
+    return container_kill(container, killing->signal, killing->all);
+}
+
 struct error *kill_command(const struct global_options *global, int argc, char **argv, int *exit_status) {
     (void)exit_status;
-    bool all = false, help;
-    int first, signal = SIGTERM;
-    const struct option options[] = {{"all", 'a', OPTION_FLAG, &all, "every process of the container"},
-                                     {NULL, 0, OPTION_FLAG, NULL, NULL}};
+    struct killing killing = {.root = global->runtime.root, .signal = SIGTERM};
+    bool pattern = false, help;
+    int first;
+    const struct option options[] = {
+        {"all", 'a', OPTION_FLAG, &killing.all, "every process of the container"},
+        {"regex", 'r', OPTION_FLAG, &pattern, "ID is an extended regular expression"},
+        {NULL, 0, OPTION_FLAG, NULL, NULL}};
     TRY(options_parse("kill", options, argc, argv, &first, &help));
     if (help) {
         options_print("pinfold kill [--all] ID [SIGNAL]", options);
@@ -50,8 +66,8 @@ struct error *kill_command(const struct global_options *global, int argc, char *
     if (argc - first < 1 || argc - first > 2)
         return error_new(ERROR_USAGE, "\"kill\" requires the container's ID and at most a signal");
     if (argc - first == 2)
-        TRY(signal_parse(argv[first + 1], &signal));
-    container_owned struct container *container = NULL;
-    TRY(container_open(global->runtime.root, argv[first], CONTAINER_UNLOCKED, &container));
-    return container_kill(container, signal, all);
+        TRY(signal_parse(argv[first + 1], &killing.signal));
+    if (pattern)
+        return cli_each_matching(killing.root, argv[first], kill_one, &killing);
+    return kill_one(argv[first], &killing);
 }

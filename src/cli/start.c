@@ -5,5 +5,5 @@ struct error *start_command(const struct global_options *global, int argc, char 
     (void)exit_status;
     container_owned struct container *container = NULL;
     TRY(cli_open(global, "start", argc, argv, CONTAINER_LOCKED, &container));
-    return container_start(container);
+    return container_start(container, false);
 }

@@ -27,7 +27,10 @@ struct create_options {
     bool attended; /* somebody of this process attends the terminal: its descriptor is given back */
     bool no_pivot;
     bool no_new_keyring;
-    unsigned preserve_fds;
+    const char *pidfd_socket; /* where a pidfd of init is sent, NULL: none */
+    unsigned preserve_fds;    /* in all, those of systemd's socket activation among them */
+    unsigned listen_fds;      /* the first of them: LISTEN_FDS of the caller's environment */
+    bool listen_fds_ours;     /* LISTEN_PID named this process */
 };
 
 /* A container that this process made or is about to explain: everything that was read, judged and decided. */
@@ -59,8 +62,10 @@ void created_clear(struct created *created);
 /* runtime.md, "Create". On failure nothing is left of the container. */
 fallible container_create(const struct runtime_options *runtime, const struct create_options *options,
                           struct created *out);
-/* runtime.md, "Start". The container is locked by the caller. */
-fallible container_start(struct container *container);
+/* runtime.md, "Start". The container is locked by the caller. With NOTIFY_SOCKET in the environment it
+ * returns when the container has said that it is ready, and no longer holds the lock meanwhile; `attended`:
+ * at once, and a child of this process waits. */
+fallible container_start(struct container *container, bool attended);
 /* runtime.md, "Kill". */
 fallible container_kill(const struct container *container, int signal, bool all);
 /* runtime.md, "Delete". `force`: kills it first, and what a create that was killed has left is removed too.
@@ -78,8 +83,12 @@ struct exec_options {
     bool tty;
     bool detach;
     bool no_new_privileges;
+    bool ignore_paused;           /* do not refuse: it runs when the container is resumed */
+    const char *apparmor_profile; /* NULL: the container's */
+    const char *selinux_label;    /* NULL: the container's */
     const char *pid_file;
     const char *console_socket;
+    const char *pidfd_socket;
     unsigned preserve_fds;
 };
 /* Runs a process in a running container. Attached: *exit_status is the command's. Errors before it runs are

@@ -19,6 +19,7 @@
 #include "container/fault.h"
 #include "container/hooks.h"
 #include "container/init.h"
+#include "container/notify_socket.h"
 #include "container/subject.h"
 #include "process/terminal.h"
 #include "rootfs/attach.h"
@@ -37,9 +38,9 @@ struct creation {
     struct seccomp_program seccomp;
     struct record_subject subject;
     char *root_path;
-    char *state_json;
-    int sync[2];    /* create's end, init's end */
-    int channel[2]; /* init's end, the warden's end */
+    unsigned listen_fds; /* those that the container gets */
+    int sync[2];         /* create's end, init's end */
+    int channel[2];      /* init's end, the warden's end */
     int start_listening;
     int warden_listening;
     int console[2]; /* what init sends the terminal to; with an attended terminal also our end */
@@ -185,6 +186,37 @@ static struct error *state_begin(struct creation *creation) {
     return container_save(creation->container);
 }
 
+/* systemd's socket activation: descriptors that reach the container only because a variable says so. Under a
+ * confining policy the variable must name this very process (conmon and systemd see to that); one that merely
+ * lingers in the environment hands nothing over. */
+static struct error *listen_fds_apply(struct creation *creation) {
+    const struct create_options *options = creation->options;
+    struct string_list *environment = &creation->prepared.hardened->config->process->env;
+    if (options->listen_fds == 0)
+        return NULL;
+    if (creation->prepared.hardened->confined && !options->listen_fds_ours) {
+        fprintf(stderr, "pinfold: warning: LISTEN_FDS is for another process (LISTEN_PID); not passed on\n");
+        return descriptors_withhold(options->listen_fds);
+    }
+    for (size_t i = 0; i < environment->count; i++)
+        if (text_starts_with(environment->items[i], "LISTEN_FDS="))
+            return NULL; /* the engine has written what the program is to see */
+    creation->listen_fds = options->listen_fds;
+    string_list_append_owned(environment, text_formatted("LISTEN_FDS=%u", options->listen_fds));
+    const char *names = getenv("LISTEN_FDNAMES");
+    if (names != NULL)
+        string_list_append_owned(environment, text_formatted("LISTEN_FDNAMES=%s", names));
+    return NULL;
+}
+
+/* What the caller's environment asks for; not stored, because it is nothing to a later exec. */
+static struct error *callers_environment_apply(struct creation *creation) {
+    TRY(listen_fds_apply(creation));
+    TRY(notify_socket_offer(creation->container, creation->prepared.hardened));
+    creation->sources = sources_of(creation->prepared.hardened);
+    return NULL;
+}
+
 /* The built-in limit of processes degrades where this machine cannot hold it; one that was asked for does
  * not. */
 static void default_limits_degrade(struct creation *creation) {
@@ -291,7 +323,7 @@ static struct error *init_clone(struct creation *creation) {
         .seccomp = &creation->seccomp,
         .policy_digest = prepared->policy->digest,
         .root_path = creation->root_path,
-        .state_json = creation->state_json,
+        .container = creation->container,
         .mounts = &creation->mounts,
         .sources = creation->sources,
         .reopen_sources = unprivileged,
@@ -299,6 +331,7 @@ static struct error *init_clone(struct creation *creation) {
         .no_pivot = creation->options->no_pivot,
         .new_keyring = !creation->options->no_new_keyring,
         .preserve_fds = creation->options->preserve_fds,
+        .listen_fds = creation->listen_fds,
         .sync = creation->sync[1],
         .create_sync = creation->sync[0],
         .channel = creation->channel[0],
@@ -394,9 +427,12 @@ static struct error *hooks_outside(struct creation *creation) {
     const struct oci_hooks *hooks = creation->prepared.hardened->config->hooks;
     if (hooks == NULL)
         return NULL;
+    creation->container->hooks_begun = true;
     memory_owned char *state = container_state_text(creation->container, "creating");
-    TRY(hooks_run(hooks->prestart, hooks->prestart_count, "prestart", state));
-    return hooks_run(hooks->create_runtime, hooks->create_runtime_count, "createRuntime", state);
+    struct hook_context context = {"prestart", state, creation->prepared.facts->bundle, environ};
+    TRY(hooks_run(hooks->prestart, hooks->prestart_count, &context));
+    context.point = "createRuntime";
+    return hooks_run(hooks->create_runtime, hooks->create_runtime_count, &context);
 }
 
 static struct error *terminal_fetch(struct creation *creation, int *terminal) {
@@ -416,12 +452,12 @@ static struct error *creation_run(struct creation *creation, struct created *out
     TRY(compile_filters(creation));
     TRY(namespace_plan_make(creation->prepared.hardened->config, &creation->namespaces));
     creation->root_path = fd_path(creation->prepared.facts->root_fd);
-    creation->sources = sources_of(creation->prepared.hardened);
 
     TRY(container_make(creation->runtime->root, options->id, &creation->container));
     fault_point("directory");
     TRY(state_begin(creation));
     fault_point("state");
+    TRY(callers_environment_apply(creation));
     TRY(cgroup_prepare(creation));
     if (geteuid() == 0)
         TRY(mount_set_prepare(creation->prepared.hardened->config, creation->sources, false,
@@ -433,7 +469,6 @@ static struct error *creation_run(struct creation *creation, struct created *out
         TRY(warden_listen(creation->container->directory, &creation->warden_listening));
     TRY(pairs_open(creation));
 
-    creation->state_json = container_state_text(creation->container, "creating");
     TRY(init_clone(creation));
     TRY(container_save(creation->container));
     fault_point("recorded");
@@ -448,6 +483,8 @@ static struct error *creation_run(struct creation *creation, struct created *out
     TRY(init_await(creation, INIT_READY));
     fault_point("ready");
     TRY(terminal_fetch(creation, &out->terminal));
+    if (options->pidfd_socket != NULL)
+        TRY(pidfd_send(options->pidfd_socket, creation->pidfd));
     free(creation->container->state->status);
     creation->container->state->status = memory_copy_string("created");
     TRY(container_save(creation->container));
@@ -482,7 +519,6 @@ static void creation_clear(struct creation *creation) {
     seccomp_program_free(&creation->seccomp);
     subject_clear(&creation->subject);
     free(creation->root_path);
-    free(creation->state_json);
     for (int i = 0; i < 2; i++) {
         fd_close(creation->sync[i]);
         fd_close(creation->channel[i]);

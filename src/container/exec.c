@@ -68,6 +68,11 @@ static struct error *group_add(const char *text, struct oci_user *user) {
     return NULL;
 }
 
+static void string_replace(char **place, const char *value) {
+    free(*place);
+    *place = memory_copy_string(value);
+}
+
 /* Without a document: the container's own process with other arguments (crun #2082: its environment too). */
 static struct error *process_from_options(struct execution *execution) {
     const struct exec_options *options = execution->options;
@@ -80,15 +85,17 @@ static struct error *process_from_options(struct execution *execution) {
         string_list_append(&process->args, options->args.items[i]);
     for (size_t i = 0; i < options->env.count; i++)
         string_list_append(&process->env, options->env.items[i]);
-    if (options->cwd != NULL) {
-        free(process->cwd);
-        process->cwd = memory_copy_string(options->cwd);
-    }
+    if (options->cwd != NULL)
+        string_replace(&process->cwd, options->cwd);
     if (options->user != NULL)
         TRY(user_parse(options->user, &process->user));
     for (size_t i = 0; i < options->additional_gids.count; i++)
         TRY(group_add(options->additional_gids.items[i], &process->user));
     process->terminal = options->tty;
+    if (options->apparmor_profile != NULL)
+        string_replace(&process->apparmor_profile, options->apparmor_profile);
+    if (options->selinux_label != NULL)
+        string_replace(&process->selinux_label, options->selinux_label);
     process->no_new_privileges = process->no_new_privileges || options->no_new_privileges;
     if (options->capabilities.count > 0 && process->capabilities == NULL)
         process->capabilities = memory_zeroed(sizeof *process->capabilities);
@@ -100,7 +107,8 @@ static struct error *process_from_options(struct execution *execution) {
             if (!string_list_contains(sets[set], options->capabilities.items[i]))
                 string_list_append(sets[set], options->capabilities.items[i]);
     }
-    return oci_process_check(process);
+    TRY(oci_process_check(process));
+    return container_process_supported(process);
 }
 
 static struct error *process_read(struct execution *execution) {
@@ -110,6 +118,7 @@ static struct error *process_read(struct execution *execution) {
     text_owned struct text bytes = {0};
     TRY(file_read(AT_FDCWD, path, SCHEMA_BYTES_MAX, &bytes));
     TRY(oci_process_parse("process", text_string(&bytes), bytes.length, &execution->process));
+    execution->process->terminal = execution->process->terminal || execution->options->tty;
     return container_process_supported(execution->process);
 }
 
@@ -247,6 +256,19 @@ static struct error *clone_and_release(struct execution *execution) {
     return error;
 }
 
+/* Namespaces of an init that is going down cannot be joined any more, with one errno or another; what matters
+ * is that it goes. */
+static struct error *stopped_meanwhile(const struct execution *execution, struct error *error) {
+    fd_owned int init = -1;
+    if (error->kind != ERROR_SYSTEM)
+        return error;
+    struct error *gone = container_open_init(execution->container, &init);
+    if (gone == NULL)
+        return error;
+    error_ignore(error); /* the consequence */
+    return gone;
+}
+
 static struct error *attend(struct execution *execution, int *exit_status) {
     struct error *error = NULL;
     if (execution->console[1] >= 0) {
@@ -267,7 +289,7 @@ static struct error *execution_run(struct execution *execution, int *exit_status
     const char *status = container_status(container);
     if (container->state == NULL || strcmp(status, "stopped") == 0 || strcmp(status, "creating") == 0)
         return error_known(ERROR_EXEC_STOPPED, NULL);
-    if (strcmp(status, "paused") == 0)
+    if (strcmp(status, "paused") == 0 && !execution->options->ignore_paused)
         return error_new(ERROR_INVALID, "cannot exec in a paused container");
     TRY(container_stored_config(container, &execution->config));
     TRY(process_read(execution));
@@ -278,12 +300,15 @@ static struct error *execution_run(struct execution *execution, int *exit_status
     command_complete_environment(&execution->process->env, NULL);
     struct error *error = clone_and_release(execution);
     if (error != NULL) {
+        error = stopped_meanwhile(execution, error);
         if (execution->pidfd >= 0) {
             (void)!sys_pidfd_send_signal(execution->pidfd, SIGKILL);
             process_wait(execution->pid);
         }
         return error;
     }
+    if (execution->options->pidfd_socket != NULL)
+        TRY(pidfd_send(execution->options->pidfd_socket, execution->pidfd));
     if (execution->options->pid_file != NULL)
         TRY(pid_file_write(execution->options->pid_file, execution->pid));
     *exit_status = 0;

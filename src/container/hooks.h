@@ -7,7 +7,17 @@
 #include "base/error.h"
 #include "libocispec/config.h"
 
-/* Runs them one after the other in the calling process's namespaces; the first that fails or overruns its
- * timeout is the error, named by `point` and number. The environment is the hook's own, empty where it says
- * none. */
-fallible hooks_run(const struct oci_hook *hooks, size_t count, const char *point, const char *state_json);
+/* What the hooks of one point have in common. */
+struct hook_context {
+    const char *point;     /* "createRuntime", for messages */
+    const char *state;     /* compact JSON; slashes are not escaped (consumers compare bytes) */
+    const char *directory; /* where they run; NULL, or one that cannot be entered: where the caller is */
+    /* Of a hook that says nothing of its own: the runtime's outside, as crun and runc have it (a hook without
+     * PATH finds no program), the process's inside. NULL: none. */
+    char *const *environment;
+};
+
+/* Runs them one after the other in the calling process's namespaces and cgroup; the first that fails or
+ * overruns its timeout (its whole process group is killed then) is the error, named by point and number. A
+ * hook has the caller's standard output and error, and no other descriptor. */
+fallible hooks_run(const struct oci_hook *hooks, size_t count, const struct hook_context *context);

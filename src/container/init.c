@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/memory.h"
+#include "container/container.h"
 #include "container/hooks.h"
 #include "container/run_program.h"
 #include "process/command.h"
@@ -191,6 +192,18 @@ static void descriptors_close(const struct init_plan *plan) {
     }
 }
 
+/* What hooks in the container read: the pid is the one that they can see (runtime.md, "State"). */
+static char *inside_state(const struct init_plan *plan, const char *status) {
+    plan->container->state->init.pid = getpid(); /* this process's own copy */
+    return container_state_text(plan->container, status);
+}
+
+/* sd_listen_fds(3) compares LISTEN_PID with the reader's own pid. */
+static void listen_pid_complete(const struct init_plan *plan, struct oci_process *process) {
+    if (plan->listen_fds > 0)
+        string_list_append_owned(&process->env, text_formatted("LISTEN_PID=%d", (int)getpid()));
+}
+
 /* What is decided before start and used after it. */
 struct readiness {
     char *command;
@@ -227,9 +240,11 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     struct terminal_ends terminal = {-1, -1};
     TRY(root_prepare(plan, &root, &terminal));
     TRY(stage_report(plan, INIT_HOOKS, &go));
-    if (config->hooks != NULL)
-        TRY(hooks_run(config->hooks->create_container, config->hooks->create_container_count,
-                      "createContainer", plan->state_json));
+    if (config->hooks != NULL && config->hooks->create_container_count > 0) {
+        memory_owned char *state = inside_state(plan, "creating");
+        struct hook_context context = {"createContainer", state, plan->facts->bundle, NULL};
+        TRY(hooks_run(config->hooks->create_container, config->hooks->create_container_count, &context));
+    }
     if (config->root->readonly)
         TRY(rootfs_make_readonly(&root));
     TRY(rootfs_pivot(&root, plan->no_pivot));
@@ -247,6 +262,7 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
         standard_streams_give(process->user.uid);
     }
     descriptors_close(plan);
+    listen_pid_complete(plan, process);
     command_complete_environment(&process->env, plan->facts->container_home);
     ready->allow_setgroups = go.allow_setgroups != 0;
     capability_sets_from(process->capabilities, &ready->sets);
@@ -268,9 +284,11 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
 
 static struct error *become_program(const struct init_plan *plan, const struct readiness *ready) {
     const struct oci_config *config = plan->hardened->config;
-    if (config->hooks != NULL)
-        TRY(hooks_run(config->hooks->start_container, config->hooks->start_container_count, "startContainer",
-                      plan->state_json));
+    if (config->hooks != NULL && config->hooks->start_container_count > 0) {
+        memory_owned char *state = inside_state(plan, "created");
+        struct hook_context context = {"startContainer", state, NULL, config->process->env.items};
+        TRY(hooks_run(config->hooks->start_container, config->hooks->start_container_count, &context));
+    }
     struct program program = {.process = config->process,
                               .sets = &ready->sets,
                               .seccomp = plan->seccomp,

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "cgroup/cgroup.h"
+#include "container/state.h"
 #include "egress/egress.h"
 #include "facts/facts.h"
 #include "harden/harden.h"
@@ -22,8 +23,8 @@ struct init_plan {
     const struct cgroup *cgroup;
     const struct seccomp_program *seccomp;
     const char *policy_digest;
-    const char *root_path;  /* real path of root.path */
-    const char *state_json; /* for hooks inside, status "creating" */
+    const char *root_path;             /* real path of root.path */
+    const struct container *container; /* for the state that hooks inside read */
     struct mount_set *mounts;
     const struct bind_source *sources; /* parallel to config.mounts */
     bool reopen_sources;               /* mount sources are copied by init: the runtime is unprivileged */
@@ -31,6 +32,7 @@ struct init_plan {
     bool no_pivot;
     bool new_keyring;
     unsigned preserve_fds;
+    unsigned listen_fds; /* the first of them are systemd's; 0: the program is not told */
     int sync;            /* init's end of the socket pair with create */
     int create_sync;     /* create's end, closed by init */
     int channel;         /* init's end of the warden's channel, -1: no warden */

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +19,7 @@
 #include "container/container.h"
 #include "container/hooks.h"
 #include "container/init.h"
+#include "container/notify_socket.h"
 #include "egress/egress.h"
 #include "process/namespaces.h"
 #include "sys/calls.h"
@@ -25,6 +28,7 @@
 #define END_PATIENCE_MS 10000
 #define STRAY_PATIENCE_MS 500
 #define WARDEN_PATIENCE_MS 2000
+#define KILL_PASSES_MAX 100
 
 struct error *container_stored_config(const struct container *container, struct oci_config **out) {
     text_owned struct text bytes = {0};
@@ -49,14 +53,52 @@ static struct error *poststart_hooks(const struct container *container) {
     struct error *error = NULL;
     if (config->hooks != NULL) {
         memory_owned char *state = container_state_text(container, "running");
-        error = hooks_run(config->hooks->poststart, config->hooks->poststart_count, "poststart", state);
+        struct hook_context context = {"poststart", state, container->state->bundle, environ};
+        error = hooks_run(config->hooks->poststart, config->hooks->poststart_count, &context);
     }
     oci_config_free(config);
     return error;
 }
 
-struct error *container_start(struct container *container) {
-    if (container->state == NULL)
+static void warn(struct error *error) {
+    if (error != NULL)
+        fprintf(stderr, "pinfold: warning: %s\n", error->message);
+    error_free(error);
+}
+
+/* The container runs, whatever becomes of the message. */
+static void readiness_relay(const struct container *container, int listening, int init, bool attended) {
+    pid_t pid = (pid_t)container->state->init.pid;
+    if (listening < 0)
+        return;
+    if (!attended) {
+        (void)!flock(container->directory, LOCK_UN); /* it may never be ready, and is to be deleted then */
+        warn(notify_socket_relay(listening, init, pid));
+        return;
+    }
+    pid_t child = fork();
+    if (child != 0)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    struct error *error = notify_socket_relay(listening, init, pid);
+    _exit(error == NULL ? 0 : 1);
+}
+
+/* Lets init go and notes that it went. A container of which nobody could tell that it runs is ended. */
+static struct error *init_start(struct container *container, int init) {
+    TRY(init_release(container->directory));
+    free(container->state->status);
+    container->state->status = memory_copy_string("running");
+    struct error *error = container_save(container);
+    if (error == NULL)
+        error = poststart_hooks(container); /* runtime.md: a failed one stops the container */
+    if (error != NULL)
+        (void)!sys_pidfd_send_signal(init, SIGKILL);
+    return error;
+}
+
+struct error *container_start(struct container *container, bool attended) {
+    if (container->state == NULL || strcmp(container->state->status, "creating") == 0)
         return error_known(ERROR_NOT_RUNNING, NULL);
     struct container_state *state = container->state;
     const char *status = container_status(container);
@@ -64,6 +106,8 @@ struct error *container_start(struct container *container) {
         return error_known(ERROR_ALREADY_STARTED, NULL);
     fd_owned int init = -1;
     TRY(container_open_init(container, &init));
+    fd_owned int readiness = -1;
+    TRY(notify_socket_listen(container, &readiness));
     /* The engine may have given the namespace its interfaces only now (podman with a user namespace, Docker).
      */
     if (state->wall)
@@ -74,26 +118,66 @@ struct error *container_start(struct container *container) {
         TRY(warden_connect(container->directory, &channel));
         TRY(warden_started(channel));
     }
-    TRY(init_release(container->directory));
-    free(state->status);
-    state->status = memory_copy_string("running");
-    TRY(container_save(container));
-    struct error *error = poststart_hooks(container);
-    if (error != NULL) /* runtime.md: a failed poststart hook stops the container */
-        (void)!sys_pidfd_send_signal(init, SIGKILL);
-    return error;
+    TRY(init_start(container, init));
+    readiness_relay(container, readiness, init, attended);
+    return NULL;
+}
+
+/* A frozen process does not see SIGKILL before it is thawed (v1; v2 delivers it). */
+static struct error *thaw_to_die(const struct container *container, int signal) {
+    if (signal == SIGKILL && container->state->cgroup != NULL && cgroup_is_frozen(container->state->cgroup))
+        return cgroup_freeze(container->state->cgroup, false);
+    return NULL;
+}
+
+static bool pids_contain(const pid_t *pids, size_t count, pid_t pid) {
+    for (size_t i = 0; i < count; i++)
+        if (pids[i] == pid)
+            return true;
+    return false;
+}
+
+/* One process of a cgroup. The number may have become another process's since the cgroup was read: it is
+ * opened first, and signalled if the cgroup, read once more, still has it. */
+static struct error *member_signal(const struct cgroup *cgroup, pid_t pid, int signal) {
+    fd_owned int pidfd = sys_pidfd_open(pid, 0);
+    memory_owned pid_t *now = NULL;
+    size_t count = 0;
+    TRY(cgroup_processes(cgroup, &now, &count));
+    if (pidfd >= 0 && pids_contain(now, count, pid) && sys_pidfd_send_signal(pidfd, signal) < 0 &&
+        errno != ESRCH)
+        return error_system(errno, "kill", "process %d of the container", (int)pid);
+    return NULL;
+}
+
+/* Each process gets the signal once; SIGKILL is repeated until nobody is there who has not got it: they may
+ * fork meanwhile. */
+static struct error *processes_signal(const struct cgroup *cgroup, int signal, size_t *signalled) {
+    memory_owned pid_t *done = NULL;
+    *signalled = 0;
+    for (int pass = 0; pass < (signal == SIGKILL ? KILL_PASSES_MAX : 1); pass++) {
+        memory_owned pid_t *pids = NULL;
+        size_t count = 0, before = *signalled;
+        TRY(cgroup_processes(cgroup, &pids, &count));
+        for (size_t i = 0; i < count; i++) {
+            if (pids_contain(done, *signalled, pids[i]))
+                continue;
+            TRY(member_signal(cgroup, pids[i], signal));
+            done = memory_resize(done, *signalled + 1, sizeof *done);
+            done[(*signalled)++] = pids[i];
+        }
+        if (*signalled == before)
+            break;
+    }
+    return NULL;
 }
 
 struct error *container_kill(const struct container *container, int signal, bool all) {
     if (all && container->state != NULL && container->state->cgroup != NULL) {
-        memory_owned pid_t *pids = NULL;
         size_t count = 0;
-        TRY(cgroup_processes(container->state->cgroup, &pids, &count));
-        for (size_t i = 0; i < count; i++)
-            if (kill(pids[i], signal) < 0 && errno != ESRCH)
-                return error_system(errno, "kill", "process %d of the container", (int)pids[i]);
+        TRY(processes_signal(container->state->cgroup, signal, &count));
         if (count > 0 || container->state->cgroup->count > 0)
-            return NULL;
+            return thaw_to_die(container, signal);
     }
     fd_owned int init = -1;
     TRY(container_open_init(container, &init));
@@ -102,10 +186,7 @@ struct error *container_kill(const struct container *container, int signal, bool
             return error_known(ERROR_NOT_RUNNING, NULL);
         return error_system(errno, "send", "signal %d to the container", signal);
     }
-    /* A frozen process does not see SIGKILL before it is thawed (v1; v2 delivers it). */
-    if (signal == SIGKILL && container->state->cgroup != NULL && cgroup_is_frozen(container->state->cgroup))
-        return cgroup_freeze(container->state->cgroup, false);
-    return NULL;
+    return thaw_to_die(container, signal);
 }
 
 static bool process_await_end(const struct process_identity *identity, int patience_ms) {
@@ -190,20 +271,15 @@ static struct error *wall_take_down(const struct container *container) {
     return NULL;
 }
 
-static void warn(struct error *error) {
-    if (error != NULL)
-        fprintf(stderr, "pinfold: warning: %s\n", error->message);
-    error_free(error);
-}
-
 static void poststop_hooks(const struct container *container) {
     struct oci_config *config = NULL;
     struct error *error = container_stored_config(container, &config);
     if (error == NULL && config->hooks != NULL) {
         memory_owned char *state = container_state_text(container, "stopped");
+        struct hook_context context = {"poststop", state, container->state->bundle, environ};
         /* runtime.md: a failure is said, and the next one run. */
         for (size_t i = 0; i < config->hooks->poststop_count; i++)
-            warn(hooks_run(&config->hooks->poststop[i], 1, "poststop", state));
+            warn(hooks_run(&config->hooks->poststop[i], 1, &context));
     }
     warn(error);
     oci_config_free(config);
@@ -221,7 +297,7 @@ struct error *container_delete(struct container *container, bool force) {
         warden_end(container);
         TRY(cgroup_destroy(&container->state->cgroups_created));
         TRY(wall_take_down(container));
-        if (strcmp(container->state->status, "creating") != 0)
+        if (strcmp(container->state->status, "creating") != 0 || container->hooks_begun)
             poststop_hooks(container);
     }
     return container_remove_directory(container);

@@ -14,11 +14,22 @@ struct process_identity {
 
 /* The identity of a living process. */
 fallible process_identify(pid_t pid, struct process_identity *out);
-/* Opens the very process; *pidfd is -1 when it has ended (a zombie has). */
+/* Opens the very process; *pidfd is -1 when it has ended: a zombie has, one that is on its way through
+ * exit(2) has not. To wait for the end of. */
 void process_open(const struct process_identity *identity, int *pidfd);
+/* Opens it if it still runs: one that exits holds on to its pid for milliseconds while its namespaces are
+ * torn down, and can be neither joined nor started any more. */
+void process_open_alive(const struct process_identity *identity, int *pidfd);
+
+/* Sends a descriptor of a process to the socket at `path` (--pidfd-socket), as one message. */
+fallible pidfd_send(const char *path, int pidfd);
+
+/* Replaces the descriptors 3 to 2 + `count` by ones that lead nowhere and close at execve. */
+fallible descriptors_withhold(unsigned count);
 
 /* Waits for a child of this process: 128 + signal, or its exit status. */
 int process_wait(pid_t pid);
 
-/* A pid file as callers read it: digits, no newline, replaced as a whole. */
+/* A pid file as callers read it: digits, no newline, replaced as a whole. The path is the caller's: nothing
+ * here changes the working directory before. */
 fallible pid_file_write(const char *path, pid_t pid);

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "container/notify_socket.h"
 #include "libocispec/schema_table.h"
 #include "sys/calls.h"
 
@@ -66,7 +67,8 @@ static struct error *root_open(const char *root, bool make, int *out) {
                 return error_system(errno, "mkdir", "%s", path);
             *slash = '/';
         }
-        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        /* The sticky bit keeps what tidies $XDG_RUNTIME_DIR up away from it (XDG base directories). */
+        if (mkdir(path, 01700) < 0 && errno != EEXIST)
             return error_system(errno, "mkdir", "%s", path);
     }
     *out = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -83,21 +85,66 @@ static struct container *container_new(const char *root, const char *id, int dir
     return container;
 }
 
+/* Opens ROOT/ID and, where asked, waits for its lock. While we waited the container may have been deleted,
+ * and another one of this name made: then *directory is -1, and the caller tries again. */
+static struct error *directory_open(int parent, const char *root, const char *id, enum container_lock lock,
+                                    int *out) {
+    fd_owned int directory = openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (directory < 0 && errno == ENOENT)
+        return error_known(ERROR_CONTAINER_MISSING, NULL);
+    if (directory < 0)
+        return error_system(errno, "open", "%s/%s", root, id);
+    struct stat locked, named;
+    if (lock != CONTAINER_UNLOCKED) {
+        while (flock(directory, LOCK_EX) < 0)
+            if (errno != EINTR)
+                return error_system(errno, "lock", "%s/%s", root, id);
+        if (fstat(directory, &locked) < 0)
+            return error_system(errno, "stat", "%s/%s", root, id);
+        if (fstatat(parent, id, &named, AT_SYMLINK_NOFOLLOW) < 0 || named.st_ino != locked.st_ino)
+            return NULL;
+    }
+    *out = fd_take(&directory);
+    return NULL;
+}
+
 struct error *container_make(const char *root, const char *id, struct container **out) {
     TRY(container_id_check(id));
     fd_owned int parent = -1;
+    fd_owned int directory = -1;
     TRY(root_open(root, true, &parent));
-    if (mkdirat(parent, id, 0700) < 0) {
-        if (errno == EEXIST)
-            return error_known(ERROR_CONTAINER_EXISTS, NULL);
-        return error_system(errno, "mkdir", "%s/%s", root, id);
+    /* Between mkdir and the lock somebody may look at it (list, state) or delete it. */
+    while (directory < 0) {
+        if (mkdirat(parent, id, 0700) < 0) {
+            if (errno == EEXIST)
+                return error_known(ERROR_CONTAINER_EXISTS, NULL);
+            return error_system(errno, "mkdir", "%s/%s", root, id);
+        }
+        struct error *error = directory_open(parent, root, id, CONTAINER_LOCKED, &directory);
+        if (error != NULL && error->kind == ERROR_CONTAINER_MISSING)
+            error_ignore(error); /* deleted meanwhile; made again */
+        else
+            TRY(error);
     }
-    fd_owned int directory = openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (directory < 0)
-        return error_system(errno, "open", "%s/%s", root, id);
-    if (flock(directory, LOCK_EX | LOCK_NB) < 0)
-        return error_system(errno, "lock", "%s/%s", root, id);
+    /* Deleted before we had the lock, and made by another create, which is done by now. */
+    if (faccessat(directory, STATE_FILE, F_OK, 0) == 0)
+        return error_known(ERROR_CONTAINER_EXISTS, NULL);
     *out = container_new(root, id, fd_take(&directory));
+    return NULL;
+}
+
+/* state NULL where there is no state file: create was killed before it wrote any, or is about to. */
+static struct error *state_read(struct container *container) {
+    text_owned struct text bytes = {0};
+    struct error *error = file_read(container->directory, STATE_FILE, SCHEMA_BYTES_MAX, &bytes);
+    if (error != NULL && error->number == ENOENT) {
+        error_ignore(error);
+        return NULL;
+    }
+    TRY(error);
+    void *state = NULL;
+    TRY(schema_read(&container_state_schema, STATE_FILE, text_string(&bytes), bytes.length, &state));
+    container->state = state;
     return NULL;
 }
 
@@ -109,34 +156,21 @@ struct error *container_open(const char *root, const char *id, enum container_lo
         return error_known(ERROR_CONTAINER_MISSING, NULL);
     if (parent < 0)
         return error_system(errno, "open", "state directory %s", root);
-    fd_owned int directory = openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (directory < 0 && errno == ENOENT)
-        return error_known(ERROR_CONTAINER_MISSING, NULL);
-    if (directory < 0)
-        return error_system(errno, "open", "%s/%s", root, id);
-    if (lock == CONTAINER_LOCKED) {
-        while (flock(directory, LOCK_EX) < 0)
-            if (errno != EINTR)
-                return error_system(errno, "lock", "%s/%s", root, id);
-        /* While we waited the container may have been deleted. */
-        struct stat status;
-        if (fstatat(parent, id, &status, AT_SYMLINK_NOFOLLOW) < 0)
-            return error_known(ERROR_CONTAINER_MISSING, NULL);
-    }
+    fd_owned int directory = -1;
+    while (directory < 0)
+        TRY(directory_open(parent, root, id, lock, &directory));
     struct container *container = container_new(root, id, fd_take(&directory));
-    text_owned struct text bytes = {0};
-    struct error *error = file_read(container->directory, STATE_FILE, SCHEMA_BYTES_MAX, &bytes);
-    if (error == NULL) {
-        void *state = NULL;
-        error = schema_read(&container_state_schema, STATE_FILE, text_string(&bytes), bytes.length, &state);
-        container->state = state;
-    } else if (error->number == ENOENT) {
-        error_ignore(error); /* create was killed before it wrote any, or is about to */
+    struct error *error = state_read(container);
+    if (error != NULL && lock == CONTAINER_FORCED) {
+        fprintf(stderr,
+                "pinfold: warning: container %s: %s; what it made outside its directory is not known\n", id,
+                error->message);
+        error_ignore(error);
         error = NULL;
     }
     if (error != NULL) {
         container_close(container);
-        return error;
+        return error_context(error, "container %s", id);
     }
     *out = container;
     return NULL;
@@ -153,7 +187,9 @@ struct error *container_remove_directory(const struct container *container) {
     DIR *directory = duplicate < 0 ? NULL : fdopendir(duplicate);
     if (directory == NULL)
         return error_system(errno, "read", "%s", container->path);
-    /* Flat: this runtime makes no directories in it. */
+    /* Flat, but for the directory of the notification socket. */
+    (void)!unlinkat(container->directory, NOTIFY_DIRECTORY "/" NOTIFY_SOCKET_NAME, 0);
+    (void)!unlinkat(container->directory, NOTIFY_DIRECTORY, AT_REMOVEDIR);
     struct dirent *entry;
     while ((entry = readdir(directory)) != NULL)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
@@ -182,7 +218,7 @@ void container_cleanup(struct container **container) {
 struct error *container_open_init(const struct container *container, int *pidfd) {
     *pidfd = -1;
     if (container->state != NULL)
-        process_open(&container->state->init, pidfd);
+        process_open_alive(&container->state->init, pidfd);
     return *pidfd < 0 ? error_known(ERROR_NOT_RUNNING, NULL) : NULL;
 }
 
@@ -199,7 +235,7 @@ const char *container_status(const struct container *container) {
     if (state == NULL || strcmp(state->status, "creating") == 0)
         return is_being_created(container) ? "creating" : "stopped";
     fd_owned int init = -1;
-    process_open(&state->init, &init);
+    process_open_alive(&state->init, &init);
     if (init < 0)
         return "stopped";
     if (strcmp(state->status, "running") == 0 && state->cgroup != NULL && cgroup_is_frozen(state->cgroup))

@@ -39,9 +39,11 @@ struct container {
     int directory;                 /* ROOT/ID, locked */
     char *path;                    /* ROOT/ID */
     struct container_state *state; /* NULL: create was killed before it wrote any */
+    bool hooks_begun; /* this process is its create and ran hooks: those for the end are due (runtime.md) */
 };
 
-enum container_lock { CONTAINER_UNLOCKED, CONTAINER_LOCKED };
+/* FORCED: locked, and a state file that cannot be read counts as none, with a warning (for delete --force). */
+enum container_lock { CONTAINER_UNLOCKED, CONTAINER_LOCKED, CONTAINER_FORCED };
 
 /* The specification asks for uniqueness only; this is what engines use: [A-Za-z0-9_+-][A-Za-z0-9_+.-]*, at
  * most 255. */

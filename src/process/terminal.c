@@ -10,7 +10,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/vfs.h>
 #include <termios.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "base/fd.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "process/unix_socket.h"
 #include "sys/calls.h"
 
 #define DEVPTS_MAGIC 0x1cd1
@@ -64,19 +64,7 @@ struct error *terminal_send(int socket, int leader) {
 }
 
 struct error *terminal_connect(const char *path, int *out) {
-    /* sun_path holds 108 bytes; through /proc/self/fd any path fits. */
-    fd_owned int place = open(path, O_PATH | O_CLOEXEC);
-    if (place < 0)
-        return error_system(errno, "open", "console socket %s", path);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", place);
-    fd_owned int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connection < 0)
-        return error_system(errno, "make", "a socket");
-    if (connect(connection, (struct sockaddr *)&address, sizeof address) < 0)
-        return error_system(errno, "connect", "to console socket %s", path);
-    *out = fd_take(&connection);
-    return NULL;
+    return unix_socket_connect(path, SOCK_STREAM, "console socket", out);
 }
 
 /* Bytes on their way in one direction; reading stops while the buffer is not empty, so a slow reader slows
@@ -152,6 +140,8 @@ static struct error *signals_open(int *out) {
                                     SIGUSR2, SIGWINCH, SIGCONT, SIGALRM};
     for (size_t i = 0; i < sizeof forwarded / sizeof forwarded[0]; i++)
         sigaddset(&set, forwarded[i]);
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++) /* systemd in a container is told with these */
+        sigaddset(&set, number);
     sigprocmask(SIG_BLOCK, &set, NULL);
     *out = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (*out < 0)
