@@ -1,0 +1,33 @@
+#!/bin/bash
+# A test that a document names must be there: `file.bats`: "start of its name", "start of another" in docs/*.md.
+top=$(cd "$(dirname "$0")/../.." && pwd)
+cd "$top" || exit 1
+
+bad=() number=0
+file_pattern='^[^`"]*`([a-z_/]+\.bats)`' name_pattern='^[^`"]*"([^"]+)"'
+declare -A names # the names of a file's tests, one a line
+tests_of() { # FILE: into $known
+    known=${names[$1]-}
+    [ -z "$known" ] || return 0
+    known=$(sed -n 's/^@test "\(.*\)" {$/\1/p' "tests/bats/$1" "tests/engines/$1" 2>/dev/null)
+    names[$1]=$'\n'$known known=$'\n'$known
+}
+while IFS=: read -r document line text; do
+    file=''
+    while :; do
+        if [[ $text =~ $file_pattern ]]; then
+            file=${BASH_REMATCH[1]}
+        elif [[ -n $file && $text =~ $name_pattern ]]; then
+            number=$((number + 1))
+            tests_of "$file"
+            [[ $known == *$'\n'"${BASH_REMATCH[1]}"* ]] || bad+=("$document:$line: $file has no test \"${BASH_REMATCH[1]}\"")
+        else
+            break
+        fi
+        text=${text:${#BASH_REMATCH[0]}}
+    done
+done < <(grep -nE '`[a-z_/]+\.bats`' docs/*.md)
+
+echo 1..1
+if [ ${#bad[@]} = 0 ] && [ $number -gt 0 ]; then echo "ok 1 - the tests that documents name are there"; else
+    printf '# %s\n' "$number names" "${bad[@]}"; echo "not ok 1 - the tests that documents name are there"; fi
