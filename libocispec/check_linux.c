@@ -73,6 +73,9 @@ static fallible check_sysctl(const struct oci_config *config) {
             return error_new(ERROR_INVALID,
                              "linux.sysctl[%s]: needs an entry of type \"%s\" in linux.namespaces", key,
                              type);
+        if (strcmp(path, "kernel/domainname") == 0 && config->domainname != NULL &&
+            strcmp(config->domainname, sysctl->items[i].value) != 0)
+            return error_new(ERROR_INVALID, "linux.sysctl[%s]: says other than the member domainname", key);
     }
     return NULL;
 }

@@ -210,6 +210,12 @@ static struct error *init_end(const struct container *container) {
     TRY(error);
     if (process_await_end(&container->state->init, STRAY_PATIENCE_MS))
         return NULL;
+    /* What an exec left in the container's process-id namespace is its caller's to reap, and init is held
+     * until then; but it has nothing any more. */
+    fd_owned int alive = -1;
+    process_open_alive(&container->state->init, &alive);
+    if (alive < 0)
+        return NULL;
     if (container->state->cgroup != NULL)
         cgroup_thaw_stray(container->state->cgroup, (pid_t)container->state->init.pid);
     if (!process_await_end(&container->state->init, END_PATIENCE_MS))

@@ -29,3 +29,38 @@ teardown() {
     [ "$(cat "$frozen/freezer.state")" = FROZEN ]
     rmdir "$frozen"
 }
+
+@test "delete --force ends although nobody reaps what an exec has left in the container's process-id namespace" {
+    start_sleeper
+    local init parent
+    init=$(state_of .pid)
+    # a caller that lives on, and never waits for its grandchild
+    python3 - "$PINFOLD" "$STATE" "$ID" <<'END' 3>&- &
+import ctypes, subprocess, sys, time
+ctypes.CDLL(None).prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+subprocess.run([sys.argv[1], "--root", sys.argv[2], "exec", "--detach", sys.argv[3], "sleep", "1000"])
+time.sleep(1000)
+END
+    parent=$!
+    for _ in $(seq 100); do
+        [ "$(pgrep -c -P "$parent" -x sleep)" = 0 ] || break
+        sleep 0.1
+    done
+    [ "$(pgrep -c -P "$parent" -x sleep)" = 1 ]
+    LIMIT=8 pf delete --force "$ID"
+    [ -d "/proc/$init" ] # it is held by the kernel
+    [ ! -e "/sys/fs/cgroup/pids/pinfold/$ID" ]
+    kill "$parent"
+    wait "$parent" || :
+}
+
+@test "sysctl kernel.domainname that differs from domainname is an error, the same one is not" {
+    configure '.domainname = "one.test" | .linux.sysctl = {"kernel.domainname": "two.test"}'
+    run pf_run
+    ended 1 'linux.sysctl["kernel.domainname"]: says other than the member domainname'
+    configure '.linux.sysctl = {"kernel.domainname": "one.test"}'
+    command_is cat /proc/sys/kernel/domainname
+    run pf_run
+    ended 0
+    is "$output" one.test
+}
