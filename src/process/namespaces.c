@@ -29,6 +29,21 @@ static const struct {
     {"mount", "mnt", CLONE_NEWNS},         {"user", "user", CLONE_NEWUSER},
 };
 
+/* Mounts, and pivot_root(2), which gives its new root to every process that had the old one: in the caller's
+ * mount namespace that would be the machine's. */
+static struct error *check_mount_namespace(const struct namespace_plan *plan) {
+    struct stat own, other;
+    bool apart = namespace_plan_has_new(plan, CLONE_NEWNS);
+    for (size_t i = 0; i < plan->joined_count; i++)
+        if (plan->joined[i].type == CLONE_NEWNS)
+            apart = stat("/proc/self/ns/mnt", &own) == 0 && fstat(plan->joined[i].fd, &other) == 0 &&
+                    own.st_ino != other.st_ino;
+    if (apart)
+        return NULL;
+    return error_new(ERROR_INVALID, "linux.namespaces: needs an entry of type \"mount\" that is not the "
+                                    "caller's own: the container's mounts would be the machine's");
+}
+
 struct error *namespace_plan_make(const struct oci_config *config, struct namespace_plan *out) {
     *out = (struct namespace_plan){0};
     for (size_t i = 0; i < NAMESPACES_MAX; i++) {
@@ -52,7 +67,7 @@ struct error *namespace_plan_make(const struct oci_config *config, struct namesp
             return error_new(ERROR_INVALID, "linux.namespaces: %s is not a %s namespace", namespace->path,
                              namespace->type);
     }
-    return NULL;
+    return check_mount_namespace(out);
 }
 
 void namespace_plan_close(struct namespace_plan *plan) {

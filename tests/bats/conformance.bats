@@ -64,3 +64,16 @@ END
     ended 0
     is "$output" one.test
 }
+
+@test "a container without a mount namespace of its own is refused: its root would become the machine's" {
+    local before after
+    before=$(cat /proc/self/mountinfo)
+    configure '.linux.namespaces |= map(select(.type != "mount"))'
+    run pf_run
+    ended 1 'linux.namespaces: needs an entry of type "mount"'
+    configure '.linux.namespaces += [{"type": "mount", "path": "/proc/self/ns/mnt"}]'
+    run pf_run
+    ended 1 "that is not the caller's own"
+    after=$(cat /proc/self/mountinfo)
+    is "$after" "$before"
+}
