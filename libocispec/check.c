@@ -143,6 +143,10 @@ struct error *oci_process_check(const struct oci_process *process) {
     return check_process("process.", process);
 }
 
+struct error *oci_resources_check(const struct oci_resources *resources) {
+    return check_resources("", resources);
+}
+
 struct error *oci_config_parse(const char *document, const char *bytes, size_t length,
                                struct oci_config **out) {
     void *read;

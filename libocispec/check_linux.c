@@ -130,6 +130,35 @@ static fallible check_personality(const struct oci_personality *personality) {
     return NULL;
 }
 
+/* One line of a file of resctrl. */
+static fallible check_schema_line(const char *key, const char *line, const char *start) {
+    if (line == NULL)
+        return NULL;
+    if (strchr(line, '\n') != NULL)
+        return error_new(ERROR_INVALID, "linux.intelRdt.%s: a line break is not allowed", key);
+    if (start != NULL && !text_starts_with(line, start)) {
+        memory_owned char *words = text_formatted("a schema that begins with %s", start);
+        return check_unexpected(words, line, "linux.intelRdt.%s", key);
+    }
+    return NULL;
+}
+
+/* The class becomes a directory of the resctrl file system: a plain name that the kernel does not use itself;
+ * "/" is the class that everybody is in who is in no other. */
+static fallible check_intel_rdt(const struct oci_intel_rdt *rdt) {
+    static const char *const taken[] = {".", "..", "info", "mon_groups", "mon_data", NULL};
+    if (rdt == NULL)
+        return NULL;
+    const char *name = rdt->clos_id;
+    if (name != NULL && strcmp(name, "/") != 0 &&
+        (name[strcspn(name, "/\n")] != '\0' || oci_name_index(taken, name) >= 0))
+        return check_unexpected("the name of a class of service", name, "linux.intelRdt.closID");
+    for (size_t i = 0; i < rdt->schemata.count; i++)
+        TRY(check_schema_line("schemata", rdt->schemata.items[i], NULL));
+    TRY(check_schema_line("l3CacheSchema", rdt->l3_cache_schema, "L3"));
+    return check_schema_line("memBwSchema", rdt->memory_bandwidth_schema, "MB:");
+}
+
 struct error *check_linux(const struct oci_config *config) {
     const struct oci_linux *part = config->linux_config;
     if (part == NULL)
@@ -150,6 +179,7 @@ struct error *check_linux(const struct oci_config *config) {
     TRY(check_absolute("maskedPaths", &part->masked_paths));
     TRY(check_absolute("readonlyPaths", &part->readonly_paths));
     TRY(check_personality(part->personality));
+    TRY(check_intel_rdt(part->intel_rdt));
     return check_time_offsets(config);
 }
 
@@ -246,6 +276,28 @@ static bool unified_key_valid(const char *key) {
     return key[0] != '\0' && strchr(key, '/') == NULL && strcmp(key, ".") != 0 && strcmp(key, "..") != 0;
 }
 
+static fallible check_network(const char *at, const struct oci_network *network) {
+    enum { INTERFACE_NAME_MAX = 15 };
+    for (size_t i = 0; network != NULL && i < network->priorities_count; i++) {
+        const char *name = network->priorities[i].name;
+        if (name == NULL || name[0] == '\0' || strlen(name) > INTERFACE_NAME_MAX ||
+            name[strcspn(name, "/ \t\n")] != '\0')
+            return check_unexpected("the name of a network interface", name, "%snetwork.priorities[%zu].name",
+                                    at, i);
+    }
+    return NULL;
+}
+
+/* The name stands before the limits in one line of rdma.max. */
+static fallible check_rdma(const char *at, const struct oci_resources *resources) {
+    for (size_t i = 0; i < resources->rdma_count; i++) {
+        const char *device = resources->rdma[i].device;
+        if (device[0] == '\0' || device[strcspn(device, " \t\n")] != '\0')
+            return check_unexpected("names of RDMA devices as keys", device, "%srdma", at);
+    }
+    return NULL;
+}
+
 struct error *check_resources(const char *at, const struct oci_resources *resources) {
     TRY(check_device_rules(at, resources));
     TRY(check_memory(at, resources->memory));
@@ -259,6 +311,8 @@ struct error *check_resources(const char *at, const struct oci_resources *resour
             !page_size_valid(resources->hugepage_limits[i].page_size))
             return check_unexpected("a size like 2MB", resources->hugepage_limits[i].page_size,
                                     "%shugepageLimits[%zu].pageSize", at, i);
+    TRY(check_network(at, resources->network));
+    TRY(check_rdma(at, resources));
     for (size_t i = 0; i < resources->unified.count; i++)
         if (!unified_key_valid(resources->unified.items[i].key))
             return check_unexpected("names of cgroup files as keys", resources->unified.items[i].key,

@@ -1,4 +1,4 @@
-/* The OCI documents as C types: runtime-spec 1.2, config.md and config-linux.md (the Linux part).
+/* The OCI documents as C types: runtime-spec 1.2 and 1.3, config.md and config-linux.md (the Linux part).
  * Pointers and lists are owned by the document; see schema.h for absent values. */
 #pragma once
 
@@ -199,6 +199,23 @@ struct oci_hugepage_limit {
     uint64_t limit;
 };
 
+struct oci_interface_priority {
+    char *name;
+    uint32_t priority;
+};
+
+struct oci_network {
+    struct optional_uint32 class_id; /* "classID" */
+    struct oci_interface_priority *priorities;
+    size_t priorities_count;
+};
+
+struct oci_rdma {
+    char *device; /* the key */
+    struct optional_uint32 hca_handles;
+    struct optional_uint32 hca_objects;
+};
+
 /* config-linux.md, "Control groups"; also the document that `update --resources` is given. */
 struct oci_resources {
     struct oci_device_cgroup *devices;
@@ -209,6 +226,9 @@ struct oci_resources {
     struct oci_block_io *block_io;
     struct oci_hugepage_limit *hugepage_limits;
     size_t hugepage_limits_count;
+    struct oci_network *network;
+    struct oci_rdma *rdma;
+    size_t rdma_count;
     struct string_map unified;
 };
 
@@ -253,6 +273,17 @@ struct oci_time_offsets {
     struct oci_time_offset *monotonic;
 };
 
+/* config-linux.md, "IntelRdt". */
+struct oci_intel_rdt {
+    char *clos_id;
+    struct string_list schemata;
+    char *l3_cache_schema;
+    char *memory_bandwidth_schema; /* "memBwSchema" */
+    bool enable_cmt;               /* until 1.2 */
+    bool enable_mbm;
+    bool enable_monitoring; /* since 1.3 */
+};
+
 struct oci_linux {
     struct oci_id_mapping *uid_mappings;
     size_t uid_mappings_count;
@@ -272,6 +303,7 @@ struct oci_linux {
     char *mount_label;
     struct oci_personality *personality;
     struct oci_time_offsets *time_offsets;
+    struct oci_intel_rdt *intel_rdt;
 };
 
 struct oci_config {
@@ -315,6 +347,7 @@ fallible oci_resources_parse(const char *document, const char *bytes, size_t len
 /* The checks alone, for a document that was changed after it was read. */
 fallible oci_config_check(const struct oci_config *config);
 fallible oci_process_check(const struct oci_process *process);
+fallible oci_resources_check(const struct oci_resources *resources);
 
 struct oci_config *oci_config_copy(const struct oci_config *config);
 void oci_config_free(struct oci_config *config);

@@ -218,6 +218,26 @@ static const struct schema_field hugepage_limit_fields[] = {
 static const struct schema hugepage_limit_schema =
     SCHEMA("hugepage limit", oci_hugepage_limit, hugepage_limit_fields);
 
+static const struct schema_field interface_priority_fields[] = {
+    STRING(REQUIRED, "name", oci_interface_priority, name),
+    UINT32(REQUIRED, "priority", oci_interface_priority, priority),
+};
+static const struct schema interface_priority_schema =
+    SCHEMA("interface priority", oci_interface_priority, interface_priority_fields);
+
+static const struct schema_field network_fields[] = {
+    OPTIONAL_UINT32("classID", oci_network, class_id),
+    OBJECTS(OPTIONAL, "priorities", oci_network, priorities, oci_interface_priority,
+            interface_priority_schema),
+};
+static const struct schema network_schema = SCHEMA("network", oci_network, network_fields);
+
+static const struct schema_field rdma_fields[] = {
+    OPTIONAL_UINT32("hcaHandles", oci_rdma, hca_handles),
+    OPTIONAL_UINT32("hcaObjects", oci_rdma, hca_objects),
+};
+static const struct schema rdma_schema = SCHEMA("rdma device", oci_rdma, rdma_fields);
+
 static const struct schema_field resources_fields[] = {
     OBJECTS(OPTIONAL, "devices", oci_resources, devices, oci_device_cgroup, device_cgroup_schema),
     POINTER(OPTIONAL, "memory", oci_resources, memory, oci_memory, memory_schema),
@@ -226,6 +246,8 @@ static const struct schema_field resources_fields[] = {
     POINTER(OPTIONAL, "blockIO", oci_resources, block_io, oci_block_io, block_io_schema),
     OBJECTS(OPTIONAL, "hugepageLimits", oci_resources, hugepage_limits, oci_hugepage_limit,
             hugepage_limit_schema),
+    POINTER(OPTIONAL, "network", oci_resources, network, oci_network, network_schema),
+    NAMED(OPTIONAL, "rdma", oci_resources, rdma, oci_rdma, rdma_schema),
     MAP(OPTIONAL, "unified", oci_resources, unified),
 };
 const struct schema oci_resources_schema = SCHEMA("resources", oci_resources, resources_fields);
@@ -277,6 +299,17 @@ static const struct schema_field time_offsets_fields[] = {
 };
 static const struct schema time_offsets_schema = SCHEMA("timeOffsets", oci_time_offsets, time_offsets_fields);
 
+static const struct schema_field intel_rdt_fields[] = {
+    STRING(OPTIONAL, "closID", oci_intel_rdt, clos_id),
+    STRINGS(OPTIONAL, "schemata", oci_intel_rdt, schemata),
+    STRING(OPTIONAL, "l3CacheSchema", oci_intel_rdt, l3_cache_schema),
+    STRING(OPTIONAL, "memBwSchema", oci_intel_rdt, memory_bandwidth_schema),
+    BOOL(OPTIONAL, "enableCMT", oci_intel_rdt, enable_cmt),
+    BOOL(OPTIONAL, "enableMBM", oci_intel_rdt, enable_mbm),
+    BOOL(OPTIONAL, "enableMonitoring", oci_intel_rdt, enable_monitoring),
+};
+static const struct schema intel_rdt_schema = SCHEMA("intelRdt", oci_intel_rdt, intel_rdt_fields);
+
 static const struct schema_field linux_fields[] = {
     OBJECTS(OPTIONAL, "uidMappings", oci_linux, uid_mappings, oci_id_mapping, id_mapping_schema),
     OBJECTS(OPTIONAL, "gidMappings", oci_linux, gid_mappings, oci_id_mapping, id_mapping_schema),
@@ -292,6 +325,7 @@ static const struct schema_field linux_fields[] = {
     STRING(OPTIONAL, "mountLabel", oci_linux, mount_label),
     POINTER(OPTIONAL, "personality", oci_linux, personality, oci_personality, personality_schema),
     POINTER(OPTIONAL, "timeOffsets", oci_linux, time_offsets, oci_time_offsets, time_offsets_schema),
+    POINTER(OPTIONAL, "intelRdt", oci_linux, intel_rdt, oci_intel_rdt, intel_rdt_schema),
 };
 static const struct schema linux_schema = SCHEMA("linux", oci_linux, linux_fields);
 

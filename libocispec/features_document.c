@@ -26,7 +26,7 @@ static void cgroup_write(const struct oci_features *features, struct json_writer
     json_member_boolean(json, "v2", features->cgroup_v2);
     json_member_boolean(json, "systemd", features->cgroup_systemd);
     json_member_boolean(json, "systemdUser", features->cgroup_systemd_user);
-    json_member_boolean(json, "rdma", false);
+    json_member_boolean(json, "rdma", true);
     json_object_end(json);
 }
 

@@ -13,6 +13,7 @@
 
 #define SCHEMA_BYTES_MAX (16u * 1024 * 1024)
 #define SCHEMA_DEPTH_MAX 64
+#define SCHEMA_NAMED_MAX 256
 
 struct optional_bool {
     bool set;
@@ -61,7 +62,9 @@ enum schema_type {
     SCHEMA_MAP,             /* struct string_map */
     SCHEMA_OBJECT,          /* an embedded structure */
     SCHEMA_POINTER,         /* a pointer to a structure, NULL when absent or null */
-    SCHEMA_OBJECTS          /* a pointer to an array of structures, with a size_t count */
+    SCHEMA_OBJECTS,         /* a pointer to an array of structures, with a size_t count */
+    SCHEMA_NAMED            /* the same from a JSON object of objects: each structure begins with a char * for
+                             * its key, which its table does not name; at most SCHEMA_NAMED_MAX */
 };
 
 struct schema_field {

@@ -41,9 +41,12 @@ void string_map_free(struct string_map *map) {
 static void array_clear(const struct schema_field *field, void *object) {
     void *place = schema_member(field, object);
     char *items = schema_pointer_get(place);
-    if (field->type == SCHEMA_OBJECTS)
-        for (size_t i = 0; i < schema_count_get(field, object); i++)
-            schema_clear(field->child, items + i * field->child->size);
+    for (size_t i = 0; field->type != SCHEMA_UINT32S && i < schema_count_get(field, object); i++) {
+        char *element = items + i * field->child->size;
+        schema_clear(field->child, element);
+        if (field->type == SCHEMA_NAMED)
+            free(schema_name_get(element));
+    }
     free(items);
     schema_pointer_set(place, NULL);
     schema_count_set(field, object, 0);
@@ -94,6 +97,7 @@ void schema_member_clear(const struct schema_field *field, void *object) {
         break;
     case SCHEMA_UINT32S:
     case SCHEMA_OBJECTS:
+    case SCHEMA_NAMED:
         array_clear(field, object);
         break;
     }
@@ -171,6 +175,16 @@ static void member_copy(const struct schema_field *field, const void *from, void
         schema_pointer_set(
             target, objects_copy(field->child, schema_pointer_get(source), schema_count_get(field, from)));
         break;
+    case SCHEMA_NAMED: {
+        size_t count = schema_count_get(field, from);
+        char *copies = objects_copy(field->child, schema_pointer_get(source), count);
+        for (size_t i = 0; i < count; i++) {
+            char *element = copies + i * field->child->size;
+            schema_pointer_set(element, memory_copy_string(schema_name_get(element)));
+        }
+        schema_pointer_set(target, copies);
+        break;
+    }
     default:
         break;
     }

@@ -35,5 +35,10 @@ static inline void schema_count_set(const struct schema_field *field, void *obje
     memcpy((char *)object + field->count_offset, &count, sizeof count);
 }
 
+/* SCHEMA_NAMED: the key of an element is its first member. */
+static inline char *schema_name_get(const void *element) {
+    return schema_pointer_get(element);
+}
+
 /* Frees what the member holds and makes it absent. */
 void schema_member_clear(const struct schema_field *field, void *object);

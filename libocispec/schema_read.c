@@ -12,7 +12,7 @@
 #include "libocispec/schema_internal.h"
 #include "libocispec/schema_utf8.h"
 
-enum frame_kind { FRAME_OBJECT, FRAME_MAP, FRAME_STRINGS, FRAME_UINT32S, FRAME_OBJECTS };
+enum frame_kind { FRAME_OBJECT, FRAME_MAP, FRAME_STRINGS, FRAME_UINT32S, FRAME_OBJECTS, FRAME_NAMED };
 
 struct frame {
     enum frame_kind kind;
@@ -21,7 +21,8 @@ struct frame {
                                        * else the member that this array or map is */
     void *object;  /* FRAME_OBJECT: the structure; else the structure that holds the member */
     uint64_t seen; /* FRAME_OBJECT: a bit for each field that has a value */
-    size_t index;  /* arrays: of the element that is next or being read; maps: 1 after a key */
+    size_t index;  /* arrays: of the element that is next or being read; maps: 1 after a key; FRAME_NAMED: the
+                    * place of the element that is being read, plus 1 */
 };
 
 struct reader {
@@ -64,6 +65,7 @@ static const char *type_expected(enum schema_type type) {
     case SCHEMA_MAP:
     case SCHEMA_OBJECT:
     case SCHEMA_POINTER:
+    case SCHEMA_NAMED:
         return "an object";
     }
     return "something else";
@@ -83,6 +85,11 @@ static void path_append_key(struct text *path, const char *key) {
     text_format(path, "[%s%s]", text_string(&quoted.text), length > KEY_SHOWN_MAX ? "..." : "");
 }
 
+/* Element `index` of a member of type SCHEMA_NAMED. */
+static char *named_element(const struct schema_field *field, const void *object, size_t index) {
+    return (char *)schema_pointer_get(schema_member_const(field, object)) + index * field->child->size;
+}
+
 /* "linux.resources.pids.limit", "mounts[3].destination"; "" for the document itself. */
 static char *reader_path(const struct reader *reader) {
     struct text path = {0};
@@ -95,6 +102,10 @@ static char *reader_path(const struct reader *reader) {
             const struct string_map *map = schema_member_const(frame->field, frame->object);
             if (frame->index > 0)
                 path_append_key(&path, map->items[map->count - 1].key);
+        } else if (frame->kind == FRAME_NAMED) {
+            if (frame->index > 0)
+                path_append_key(
+                    &path, schema_name_get(named_element(frame->field, frame->object, frame->index - 1)));
         } else {
             text_format(&path, "[%zu]", frame->index);
         }
@@ -122,7 +133,7 @@ static struct frame *reader_top(struct reader *reader) {
 
 static const char *reader_expected(struct reader *reader) {
     const struct frame *top = reader_top(reader);
-    if (top == NULL || top->kind == FRAME_OBJECTS)
+    if (top == NULL || top->kind == FRAME_OBJECTS || top->kind == FRAME_NAMED)
         return "an object";
     if (top->kind == FRAME_MAP || top->kind == FRAME_STRINGS)
         return "a string";
@@ -162,6 +173,46 @@ static void list_append(struct string_list *list, char *string) {
     list->items[list->count] = NULL;
 }
 
+/* A member that is null is as one that is not there. */
+static void named_remove(struct frame *frame) {
+    const struct schema_field *field = frame->field;
+    size_t last = schema_count_get(field, frame->object) - 1;
+    char *element = named_element(field, frame->object, frame->index - 1);
+    free(schema_name_get(element));
+    memmove(element, element + field->child->size, (last - (frame->index - 1)) * field->child->size);
+    schema_count_set(field, frame->object, last);
+    frame->index = 0;
+}
+
+/* The element of this key: a new one, or (a repeated key keeps its last value) the one that is there,
+ * emptied. */
+static int named_begin(struct reader *reader, struct frame *frame, char *name) {
+    const struct schema_field *field = frame->field;
+    size_t size = field->child->size;
+    size_t count = schema_count_get(field, frame->object);
+    for (size_t i = 0; i < count; i++) {
+        char *element = named_element(field, frame->object, i);
+        if (strcmp(schema_name_get(element), name) != 0)
+            continue;
+        free(name);
+        schema_clear(field->child, element);
+        frame->index = i + 1;
+        return 1;
+    }
+    if (count >= SCHEMA_NAMED_MAX) {
+        free(name);
+        return reader_fail(reader, "more than %d members", SCHEMA_NAMED_MAX);
+    }
+    void *place = schema_member(field, frame->object);
+    char *items = array_grow(schema_pointer_get(place), count, size);
+    schema_pointer_set(place, items);
+    memset(items + count * size, 0, size);
+    schema_pointer_set(items + count * size, name);
+    schema_count_set(field, frame->object, count + 1);
+    frame->index = count + 1;
+    return 1;
+}
+
 /* --- null, booleans, strings, numbers
  * ------------------------------------------------------------------------ */
 
@@ -170,6 +221,10 @@ static int event_null(void *context) {
     if (reader_ignores(reader))
         return 1;
     struct frame *top = reader_top(reader);
+    if (top != NULL && top->kind == FRAME_NAMED) {
+        named_remove(top);
+        return 1;
+    }
     if (top == NULL || (top->kind != FRAME_OBJECT && top->kind != FRAME_MAP))
         return reader_fail_type(reader, found_null);
     if (top->kind == FRAME_OBJECT) { /* null is like absent, and undoes an earlier value of the same key */
@@ -218,7 +273,7 @@ static int event_string(void *context, const unsigned char *bytes, size_t length
     if (reader_ignores(reader))
         return 1;
     struct frame *top = reader_top(reader);
-    if (top == NULL || top->kind == FRAME_UINT32S || top->kind == FRAME_OBJECTS ||
+    if (top == NULL || top->kind == FRAME_UINT32S || top->kind == FRAME_OBJECTS || top->kind == FRAME_NAMED ||
         (top->kind == FRAME_OBJECT && top->field->type != SCHEMA_STRING))
         return reader_fail_type(reader, found_string);
     char *string = string_take(reader, bytes, length);
@@ -375,7 +430,7 @@ static int event_object_begin(void *context) {
                     (struct frame){.kind = FRAME_OBJECT, .schema = reader->schema, .object = reader->result});
         return 1;
     }
-    if (top->kind != FRAME_OBJECT && top->kind != FRAME_OBJECTS)
+    if (top->kind != FRAME_OBJECT && top->kind != FRAME_OBJECTS && top->kind != FRAME_NAMED)
         return reader_fail_type(reader, found_object);
     const struct schema_field *field = top->field;
     void *place = schema_member(field, top->object);
@@ -388,12 +443,23 @@ static int event_object_begin(void *context) {
         reader_push(reader, (struct frame){.kind = FRAME_OBJECT, .schema = field->child, .object = element});
         return 1;
     }
-    if (field->type != SCHEMA_MAP && field->type != SCHEMA_OBJECT && field->type != SCHEMA_POINTER)
+    if (top->kind == FRAME_NAMED) {
+        reader_push(reader, (struct frame){.kind = FRAME_OBJECT,
+                                           .schema = field->child,
+                                           .object = named_element(field, top->object, top->index - 1)});
+        return 1;
+    }
+    if (field->type != SCHEMA_MAP && field->type != SCHEMA_OBJECT && field->type != SCHEMA_POINTER &&
+        field->type != SCHEMA_NAMED)
         return reader_fail_type(reader, found_object);
     schema_member_clear(field, top->object);
     frame_mark(top, true);
     if (field->type == SCHEMA_MAP) {
         reader_push(reader, (struct frame){.kind = FRAME_MAP, .field = field, .object = top->object});
+        return 1;
+    }
+    if (field->type == SCHEMA_NAMED) {
+        reader_push(reader, (struct frame){.kind = FRAME_NAMED, .field = field, .object = top->object});
         return 1;
     }
     if (field->type == SCHEMA_POINTER) {
@@ -410,6 +476,11 @@ static int event_key(void *context, const unsigned char *key, size_t length) {
     if (reader->skipped > 0)
         return 1;
     struct frame *top = reader_top(reader);
+    if (top->kind == FRAME_NAMED) {
+        top->index = 0;
+        char *name = string_take(reader, key, length);
+        return name == NULL ? 0 : named_begin(reader, top, name);
+    }
     if (top->kind == FRAME_MAP) {
         struct string_map *map = schema_member(top->field, top->object);
         top->index = 0;
@@ -478,7 +549,7 @@ static int event_object_end(void *context) {
     struct frame *top = reader_top(reader);
     if (top->kind == FRAME_MAP) {
         map_settle(schema_member(top->field, top->object));
-    } else {
+    } else if (top->kind == FRAME_OBJECT) {
         for (size_t i = 0; i < top->schema->field_count; i++) {
             top->field = &top->schema->fields[i];
             if (top->field->required && (top->seen >> i & 1) == 0)

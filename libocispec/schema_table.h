@@ -66,6 +66,13 @@
         .offset = SCHEMA_OFFSET(structure, member, struct element *),                                        \
         .count_offset = SCHEMA_OFFSET(structure, member##_count, size_t), .child = &(schema)                 \
     }
+/* struct element *member with size_t member_count, whose first member is the `char *` of its key */
+#define NAMED(need, json_key, structure, member, element, schema)                                            \
+    {                                                                                                        \
+        .key = (json_key), .type = SCHEMA_NAMED, .required = (need),                                         \
+        .offset = SCHEMA_OFFSET(structure, member, struct element *),                                        \
+        .count_offset = SCHEMA_OFFSET(structure, member##_count, size_t), .child = &(schema)                 \
+    }
 
 /* The schema of `struct structure` over the array `rows`. */
 #define SCHEMA(document_name, structure, rows)                                                               \

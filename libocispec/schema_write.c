@@ -18,6 +18,18 @@ static void array_write(const struct schema_field *field, const void *object, st
     json_array_end(json);
 }
 
+static void named_write(const struct schema_field *field, const void *object, struct json_writer *json) {
+    const char *items = schema_pointer_get(schema_member_const(field, object));
+    size_t count = schema_count_get(field, object);
+    json_object_begin(json);
+    for (size_t i = 0; i < count; i++) {
+        const char *element = items + i * field->child->size;
+        json_key(json, schema_name_get(element));
+        schema_write(field->child, element, json);
+    }
+    json_object_end(json);
+}
+
 static void value_write(const struct schema_field *field, const void *object, struct json_writer *json) {
     const void *place = schema_member_const(field, object);
     switch (field->type) {
@@ -84,6 +96,9 @@ static void value_write(const struct schema_field *field, const void *object, st
     case SCHEMA_OBJECTS:
         array_write(field, object, json);
         break;
+    case SCHEMA_NAMED:
+        named_write(field, object, json);
+        break;
     }
 }
 
@@ -125,6 +140,7 @@ static bool value_present(const struct schema_field *field, const void *object) 
         return schema_pointer_get(place) != NULL;
     case SCHEMA_UINT32S:
     case SCHEMA_OBJECTS:
+    case SCHEMA_NAMED:
         return schema_count_get(field, object) > 0;
     }
     return false;

@@ -53,8 +53,9 @@ bool cgroup_has_controller(const struct cgroup *cgroup, const char *controller);
 /* Writes limits; NULL: nothing. A limit whose controller is absent is an error (ERROR_UNAVAILABLE) that names
  * field and controller. Zero is "not set", except for pids.limit (runtime-spec 1.3). Device rules: without
  * any, nothing is touched; else everything is denied but the standard devices, and the rules are applied in
- * their order. On pure v2, where they need a BPF program, and where a rootless caller has no devices
- * controller, they are not applied. */
+ * their order: by the devices controller of v1, or by a BPF program on the v2 cgroup. Where a rootless caller
+ * has no devices controller they are not applied: a user namespace can neither make a device nor mount one.
+ */
 fallible cgroup_apply(const struct cgroup *cgroup, const struct oci_resources *resources);
 /* Process ids of the container (all threads' groups, sub-groups too). The caller frees *pids. */
 fallible cgroup_processes(const struct cgroup *cgroup, pid_t **pids, size_t *count);

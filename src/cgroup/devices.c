@@ -1,15 +1,17 @@
-/* The devices controller of v1. The kernel keeps one behaviour (all denied or all allowed) and a list of
- * exceptions that it changes only where a rule equals one exactly, so "later rules win" is worked out here
- * and the result is written. */
+/* The devices controller of v1, and the device program of v2. The kernel keeps one behaviour (all denied or
+ * all allowed) and a list of exceptions that it changes only where a rule equals one exactly, so "later rules
+ * win" is worked out here and the result is written. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/memory.h"
+#include "cgroup/device_program.h"
 #include "cgroup/internal.h"
-
-enum { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_MKNOD = 4, ACCESS_ALL = 7 };
+#include "sys/bpf.h"
 
 struct exception {
     char type;     /* b or c */
@@ -24,30 +26,20 @@ struct exceptions {
     size_t count;
 };
 
-/* What every container has (config-linux.md, "Default Devices"; the terminal is a pts). A node may be made
- * for anything, which gives nothing while it cannot be opened. /dev/console is 5:1 only outside: inside it is
- * a pts. */
-static const struct exception base_exceptions[] = {
-    {'c', -1, -1, ACCESS_MKNOD, true}, {'b', -1, -1, ACCESS_MKNOD, true},
-    {'c', 1, 3, ACCESS_ALL, true},    /* null */
-    {'c', 1, 5, ACCESS_ALL, true},    /* zero */
-    {'c', 1, 7, ACCESS_ALL, true},    /* full */
-    {'c', 1, 8, ACCESS_ALL, true},    /* random */
-    {'c', 1, 9, ACCESS_ALL, true},    /* urandom */
-    {'c', 5, 0, ACCESS_ALL, true},    /* tty */
-    {'c', 5, 2, ACCESS_ALL, true},    /* ptmx */
-    {'c', 136, -1, ACCESS_ALL, true}, /* pts */
-};
-
 static void exceptions_reset(struct exceptions *list, bool allow_all) {
     list->allow_all = allow_all;
     list->count = 0;
     if (allow_all)
         return;
-    size_t count = sizeof base_exceptions / sizeof base_exceptions[0];
-    list->items = memory_resize(list->items, count, sizeof *list->items);
-    memcpy(list->items, base_exceptions, sizeof base_exceptions);
-    list->count = count;
+    list->items = memory_resize(list->items, cgroup_device_standard_count, sizeof *list->items);
+    for (; list->count < cgroup_device_standard_count; list->count++) {
+        const struct cgroup_device_rule *rule = &cgroup_device_standard[list->count];
+        list->items[list->count] = (struct exception){.type = rule->type,
+                                                      .major = rule->major,
+                                                      .minor = rule->minor,
+                                                      .access = rule->access,
+                                                      .base = true};
+    }
 }
 
 static void exceptions_free(struct exceptions *list) {
@@ -88,7 +80,7 @@ static bool exception_take(struct exceptions *list, struct exception rule) {
         }
         if (!number_covers(rule.major, exception->major) || !number_covers(rule.minor, exception->minor)) {
             /* Engines deny c 10:229 rwm after everything; that its node may still be made is harmless. */
-            if (!exception->base || common != ACCESS_MKNOD)
+            if (!exception->base || common != CGROUP_DEVICE_MKNOD)
                 return false;
             i++;
             continue;
@@ -104,60 +96,27 @@ static bool exception_take(struct exceptions *list, struct exception rule) {
     return true;
 }
 
-static bool access_parse(const char *text, unsigned *access) {
-    *access = 0;
-    if (text == NULL || text[0] == '\0')
-        *access = ACCESS_ALL;
-    for (; text != NULL && *text != '\0'; text++) {
-        switch (*text) {
-        case 'r':
-            *access |= ACCESS_READ;
-            break;
-        case 'w':
-            *access |= ACCESS_WRITE;
-            break;
-        case 'm':
-            *access |= ACCESS_MKNOD;
-            break;
-        default:
-            return false;
-        }
-    }
-    return true;
-}
-
-static struct error *rule_apply(struct exceptions *list, const struct oci_device_cgroup *rule, size_t index) {
-    const char *type = rule->type == NULL || rule->type[0] == '\0' ? "a" : rule->type;
-    if (strlen(type) != 1 || strchr("abc", type[0]) == NULL)
-        return error_new(ERROR_INVALID,
-                         "linux.resources.devices[%zu].type: \"%s\" is not allowed; a, b or c is", index,
-                         type);
-    unsigned access;
-    if (!access_parse(rule->access, &access))
-        return error_new(ERROR_INVALID,
-                         "linux.resources.devices[%zu].access: \"%s\" is not allowed; letters of rwm are",
-                         index, rule->access);
-    int64_t major = rule->major.set ? rule->major.value : -1;
-    int64_t minor = rule->minor.set ? rule->minor.value : -1;
-    if (major < -1 || minor < -1 || major > UINT32_MAX || minor > UINT32_MAX)
-        return error_new(ERROR_INVALID,
-                         "linux.resources.devices[%zu]: %" PRId64 ":%" PRId64
-                         " is not allowed; device numbers, or -1 for any, are",
-                         index, major, minor);
-    if (type[0] == 'a' && major == -1 && minor == -1 && access == ACCESS_ALL) {
-        exceptions_reset(list, rule->allow);
+static struct error *rule_apply(struct exceptions *list, const struct oci_device_cgroup *document,
+                                size_t index) {
+    struct cgroup_device_rule rule;
+    TRY(cgroup_device_rule_parse(document, index, &rule));
+    if (rule.type == 'a' && rule.major == -1 && rule.minor == -1 && rule.access == CGROUP_DEVICE_ALL) {
+        exceptions_reset(list, rule.allow);
         return NULL;
     }
-    for (const char *each = type[0] == 'a' ? "bc" : type; *each != '\0'; each++) {
-        struct exception exception = {.type = *each, .major = major, .minor = minor, .access = access};
-        if (rule->allow != list->allow_all)
+    for (const char *each = "bc"; *each != '\0'; each++) {
+        if (rule.type != 'a' && rule.type != *each)
+            continue;
+        struct exception exception = {
+            .type = *each, .major = rule.major, .minor = rule.minor, .access = rule.access};
+        if (rule.allow != list->allow_all)
             exception_add(list, exception);
         else if (!exception_take(list, exception))
             return error_new(
                 ERROR_UNAVAILABLE,
                 "linux.resources.devices[%zu]: cgroup v1 cannot take one device out of a range that an "
                 "earlier rule %s",
-                index, rule->allow ? "denied" : "allowed");
+                index, rule.allow ? "denied" : "allowed");
     }
     return NULL;
 }
@@ -173,8 +132,9 @@ static char *exception_line(const struct exception *exception) {
         text_append(&line, "* ");
     else
         text_format(&line, "%" PRId64 " ", exception->minor);
-    text_format(&line, "%s%s%s", exception->access & ACCESS_READ ? "r" : "",
-                exception->access & ACCESS_WRITE ? "w" : "", exception->access & ACCESS_MKNOD ? "m" : "");
+    text_format(&line, "%s%s%s", exception->access & CGROUP_DEVICE_READ ? "r" : "",
+                exception->access & CGROUP_DEVICE_WRITE ? "w" : "",
+                exception->access & CGROUP_DEVICE_MKNOD ? "m" : "");
     return text_take(&line);
 }
 
@@ -238,4 +198,57 @@ struct error *cgroup_v1_devices(const char *directory, const struct oci_device_c
         TRY(error_context(error, "linux.resources.devices"));
     }
     return NULL;
+}
+
+/* ---- v2 ---- */
+
+#define PROGRAM_NAME "pinfold_devices" /* by which an update finds what it replaces */
+/* The kernel allows as many of one kind in a cgroup. */
+#define PROGRAMS_MAX 64
+
+/* The error of a bpf command; what is missing is a thing of the machine, not of the document. */
+static struct error *program_error(const char *operation, const char *directory) {
+    int number = errno;
+    return error_context(error_system(number, operation, "the device program of %s", directory),
+                         "linux.resources.devices");
+}
+
+struct error *cgroup_v2_devices(const char *directory, const struct oci_device_cgroup *rules, size_t count) {
+    cgroup_device_program_owned struct cgroup_device_program program = {0};
+    TRY(cgroup_device_program_make(rules, count, &program));
+    fd_owned int cgroup = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (cgroup < 0)
+        return program_error("open", directory);
+    fd_owned int loaded = sys_bpf_device_load(program.instructions, program.count, PROGRAM_NAME);
+    struct bpf_prog_info wanted;
+    if (loaded < 0 || sys_bpf_program_info(loaded, &wanted) < 0)
+        return program_error("load", directory);
+    uint32_t ids[PROGRAMS_MAX];
+    int attached = sys_bpf_device_query(cgroup, ids, PROGRAMS_MAX);
+    if (attached < 0)
+        return program_error("look for", directory);
+    /* First the new one, then the old ones out: while both are there a device needs both, so that at no time
+     * more is open than either says. An update that was killed in between is put right by the next. */
+    bool there = false;
+    int old[PROGRAMS_MAX];
+    size_t old_count = 0;
+    for (int i = 0; i < attached && i < PROGRAMS_MAX; i++) {
+        fd_owned int other = sys_bpf_program_open(ids[i]);
+        struct bpf_prog_info info;
+        if (other < 0 || sys_bpf_program_info(other, &info) < 0 || strcmp(info.name, PROGRAM_NAME) != 0)
+            continue; /* the service manager's, or somebody else's */
+        if (!there && memcmp(info.tag, wanted.tag, sizeof info.tag) == 0)
+            there = true;
+        else
+            old[old_count++] = fd_take(&other);
+    }
+    struct error *error = NULL;
+    if (!there && sys_bpf_device_attach(cgroup, loaded) < 0)
+        error = program_error("attach", directory);
+    for (size_t i = 0; i < old_count; i++) {
+        if (error == NULL && sys_bpf_device_detach(cgroup, old[i]) < 0 && errno != ENOENT)
+            error = program_error("replace", directory);
+        fd_close(old[i]);
+    }
+    return error;
 }

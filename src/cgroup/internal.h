@@ -95,20 +95,57 @@ fallible cgroup_v1_cpu(const char *directory, const struct oci_cpu *cpu);
  * empty: no process can be put into an empty one. */
 fallible cgroup_v1_cpuset_fill(const char *top, const char *directory);
 
-/* ---- block.c, devices.c ---- */
+/* ---- block.c ---- */
 
 fallible cgroup_v1_block_io(const char *directory, const struct oci_block_io *block_io);
 fallible cgroup_v2_block_io(const char *directory, const struct oci_block_io *block_io);
 /* Whether there is anything to write. */
 bool cgroup_block_io_wanted(const struct oci_block_io *block_io);
 
+/* ---- device_rules.c ---- */
+
+enum { CGROUP_DEVICE_READ = 1, CGROUP_DEVICE_WRITE = 2, CGROUP_DEVICE_MKNOD = 4, CGROUP_DEVICE_ALL = 7 };
+struct cgroup_device_rule {
+    bool allow;
+    char type;     /* a, b or c */
+    int64_t major; /* -1: any */
+    int64_t minor;
+    unsigned access;
+};
+/* What every container may open (config-linux.md, "Default Devices"; the terminal is a pts). */
+extern const struct cgroup_device_rule cgroup_device_standard[];
+extern const size_t cgroup_device_standard_count;
+/* Checks a rule; absent numbers and kinds are "any", an absent access is all. */
+fallible cgroup_device_rule_parse(const struct oci_device_cgroup *rule, size_t index,
+                                  struct cgroup_device_rule *out);
+
+/* ---- devices.c ---- */
+
+/* Puts our device program in the place of an earlier one of ours; other programs stay. The errno is that of
+ * bpf(2): EPERM without the right to load one. */
+fallible cgroup_v2_devices(const char *directory, const struct oci_device_cgroup *rules, size_t count);
 fallible cgroup_v1_devices(const char *directory, const struct oci_device_cgroup *rules, size_t count);
 /* The lines that make devices.list equal to the rules; *allow_all: the lines are what is denied. For v1 and
  * the tests. */
 fallible cgroup_devices_lines(const struct oci_device_cgroup *rules, size_t count, bool *allow_all,
                               struct string_list *lines, size_t *base_lines);
 
-/* ---- resources.c: conversions ---- */
+/* ---- interfaces.c ---- */
+
+fallible cgroup_apply_network(const struct cgroup *cgroup, const struct oci_network *network);
+fallible cgroup_apply_rdma(const struct cgroup *cgroup, const struct oci_rdma *devices, size_t count);
+
+/* ---- resources.c: places and conversions ---- */
+
+/* Which of our directories has a controller. */
+struct cgroup_place {
+    const char *directory; /* the cgroup's */
+    bool unified;
+};
+/* ERROR_UNAVAILABLE names field and controller, and says why it cannot be had. `controller` by its v1 name.
+ */
+fallible cgroup_place_need(const struct cgroup *cgroup, const char *field, const char *controller,
+                           struct cgroup_place *place);
 
 /* cpu.shares [2..262144] to cpu.weight [1..10000], 1024 to 100; 0 stays 0 (unset). */
 uint64_t cgroup_weight_from_shares(uint64_t shares);

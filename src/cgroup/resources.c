@@ -87,12 +87,6 @@ struct error *cgroup_swap_beyond_limit(const struct oci_memory *memory, char **o
     return NULL;
 }
 
-/* Which of our directories has a controller. */
-struct place {
-    const char *directory;
-    bool unified;
-};
-
 static const char *v2_name(const char *controller) {
     if (strcmp(controller, "blkio") == 0)
         return "io";
@@ -108,17 +102,17 @@ static const struct cgroup_directory *unified_directory(const struct cgroup *cgr
     return NULL;
 }
 
-static bool place_find(const struct cgroup *cgroup, const char *controller, struct place *place) {
+static bool place_find(const struct cgroup *cgroup, const char *controller, struct cgroup_place *place) {
     for (size_t i = 0; i < cgroup->count; i++) {
         if (!cgroup_word_in(cgroup->directories[i].controllers, ",", controller))
             continue;
-        *place = (struct place){.directory = cgroup->directories[i].path};
+        *place = (struct cgroup_place){.directory = cgroup->directories[i].path};
         return true;
     }
     const struct cgroup_directory *unified = unified_directory(cgroup);
     if (unified == NULL)
         return false;
-    *place = (struct place){.directory = unified->path, .unified = true};
+    *place = (struct cgroup_place){.directory = unified->path, .unified = true};
     const char *name = v2_name(controller);
     if (cgroup_unified_has(unified->path, name))
         return true;
@@ -130,8 +124,8 @@ static bool place_find(const struct cgroup *cgroup, const char *controller, stru
     return cgroup_unified_has(unified->path, name);
 }
 
-static struct error *place_need(const struct cgroup *cgroup, const char *field, const char *controller,
-                                struct place *place) {
+struct error *cgroup_place_need(const struct cgroup *cgroup, const char *field, const char *controller,
+                                struct cgroup_place *place) {
     if (place_find(cgroup, controller, place))
         return NULL;
     const struct cgroup_directory *unified = unified_directory(cgroup);
@@ -190,13 +184,13 @@ static struct error *apply_memory(const struct cgroup *cgroup, const struct oci_
         {"linux.resources.memory.disableOOMKiller",
          memory->disable_oom_killer.set && memory->disable_oom_killer.value},
     };
-    struct place place;
+    struct cgroup_place place;
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
         if (!fields[i].wanted)
             continue;
         memory_owned char *swap = NULL;
         TRY(cgroup_swap_beyond_limit(memory, &swap));
-        TRY(place_need(cgroup, fields[i].field, "memory", &place));
+        TRY(cgroup_place_need(cgroup, fields[i].field, "memory", &place));
         return place.unified ? cgroup_v2_memory(place.directory, memory)
                              : cgroup_v1_memory(place.directory, memory);
     }
@@ -208,7 +202,7 @@ static struct error *apply_memory(const struct cgroup *cgroup, const struct oci_
 }
 
 static struct error *apply_cpu(const struct cgroup *cgroup, const struct oci_cpu *cpu) {
-    struct place place;
+    struct cgroup_place place;
     const char *field = cgroup_wanted_unsigned(cpu->shares)            ? "linux.resources.cpu.shares"
                         : cgroup_wanted(cpu->quota)                    ? "linux.resources.cpu.quota"
                         : cgroup_wanted_unsigned(cpu->period)          ? "linux.resources.cpu.period"
@@ -223,7 +217,7 @@ static struct error *apply_cpu(const struct cgroup *cgroup, const struct oci_cpu
                           !cgroup_wanted(cpu->realtime_runtime) &&
                           !cgroup_wanted_unsigned(cpu->realtime_period) && !cgroup_wanted(cpu->idle);
         if (!only_zeros || place_find(cgroup, "cpu", &place)) {
-            TRY(place_need(cgroup, field, "cpu", &place));
+            TRY(cgroup_place_need(cgroup, field, "cpu", &place));
             TRY(place.unified ? cgroup_v2_cpu(place.directory, cpu) : cgroup_v1_cpu(place.directory, cpu));
         }
     }
@@ -237,7 +231,7 @@ static struct error *apply_cpu(const struct cgroup *cgroup, const struct oci_cpu
     for (size_t i = 0; i < 2; i++) {
         if (sets[i].value == NULL || sets[i].value[0] == '\0')
             continue;
-        TRY(place_need(cgroup, sets[i].field, "cpuset", &place));
+        TRY(cgroup_place_need(cgroup, sets[i].field, "cpuset", &place));
         cgroup_settings_add(&settings, sets[i].field, "cpuset", sets[i].file,
                             memory_copy_string(sets[i].value));
     }
@@ -248,12 +242,12 @@ static struct error *apply_pids(const struct cgroup *cgroup, const struct oci_pi
     static const char field[] = "linux.resources.pids.limit";
     if (!pids->limit.set)
         return NULL;
-    struct place place;
+    struct cgroup_place place;
     memory_owned char *value = NULL;
     TRY(cgroup_limit_text(field, pids->limit.value, "max", &value));
     if (pids->limit.value == -1 && !place_find(cgroup, "pids", &place))
         return NULL;
-    TRY(place_need(cgroup, field, "pids", &place));
+    TRY(cgroup_place_need(cgroup, field, "pids", &place));
     /* The kernel takes no number beyond the highest possible pid, 4194304. */
     bool unlimited = pids->limit.value == -1 || pids->limit.value > 4194304;
     cgroup_settings_owned struct cgroup_settings settings = {0};
@@ -280,8 +274,8 @@ static struct error *apply_hugepages(const struct cgroup *cgroup, const struct o
             return error_new(ERROR_INVALID,
                              "%s.pageSize: \"%s\" is not allowed; a number followed by KB, MB or GB is",
                              field, limit->page_size != NULL ? limit->page_size : "");
-        struct place place;
-        TRY(place_need(cgroup, field, "hugetlb", &place));
+        struct cgroup_place place;
+        TRY(cgroup_place_need(cgroup, field, "hugetlb", &place));
         const char *ending = place.unified ? "max" : "limit_in_bytes";
         memory_owned char *file = text_formatted("hugetlb.%s.%s", limit->page_size, ending);
         memory_owned char *reserved = text_formatted("hugetlb.%s.rsvd.%s", limit->page_size, ending);
@@ -302,10 +296,13 @@ static struct error *apply_devices(const struct cgroup *cgroup, const struct oci
         if (cgroup_word_in(cgroup->directories[i].controllers, ",", "devices"))
             return cgroup_v1_devices(cgroup->directories[i].path, resources->devices,
                                      resources->devices_count);
-    /* cgroup v2 has no devices controller but a BPF hook, which is not there yet; without a cgroup, or for a
-     * user who may not write one, devices are kept away by mknod, which a user namespace does not have. */
-    if (cgroup->unified || cgroup->count == 0 || cgroup->rootless)
+    /* Without a cgroup, or for a user who may not load a device program, devices are kept away by mknod,
+     * which a user namespace does not have, and by its mounts, which are all nodev. */
+    if (cgroup->count == 0 || cgroup->rootless)
         return NULL;
+    const struct cgroup_directory *unified = unified_directory(cgroup);
+    if (unified != NULL)
+        return cgroup_v2_devices(unified->path, resources->devices, resources->devices_count);
     return error_new(ERROR_UNAVAILABLE,
                      "linux.resources.devices needs the devices controller, which no mounted cgroup "
                      "hierarchy of this machine has");
@@ -343,12 +340,15 @@ struct error *cgroup_apply(const struct cgroup *cgroup, const struct oci_resourc
     if (resources->pids != NULL)
         TRY(apply_pids(cgroup, resources->pids));
     if (resources->block_io != NULL && cgroup_block_io_wanted(resources->block_io)) {
-        struct place place;
-        TRY(place_need(cgroup, "linux.resources.blockIO", "blkio", &place));
+        struct cgroup_place place;
+        TRY(cgroup_place_need(cgroup, "linux.resources.blockIO", "blkio", &place));
         TRY(place.unified ? cgroup_v2_block_io(place.directory, resources->block_io)
                           : cgroup_v1_block_io(place.directory, resources->block_io));
     }
     TRY(apply_hugepages(cgroup, resources));
+    if (resources->network != NULL)
+        TRY(cgroup_apply_network(cgroup, resources->network));
+    TRY(cgroup_apply_rdma(cgroup, resources->rdma, resources->rdma_count));
     TRY(apply_devices(cgroup, resources));
     return apply_unified(cgroup, &resources->unified);
 }

@@ -618,7 +618,12 @@ static void apply_in_v2_needs_the_controller(void **state) {
     struct oci_cpu cpu = {.shares = OPTIONAL(2048), .cpus = (char *)""};
     struct oci_device_cgroup rule = {.access = (char *)"rwm"};
     struct oci_resources resources = {.pids = &pids, .cpu = &cpu, .devices = &rule, .devices_count = 1};
+    /* The directory only looks like a cgroup: a device program has no place there, and that is said. */
+    assert_error(cgroup_apply(&cgroup, &resources), ERROR_SYSTEM, "linux.resources.devices: ");
+    cgroup.rootless = true; /* a user loads none */
     assert_no_error(cgroup_apply(&cgroup, &resources));
+    cgroup.rootless = false;
+    resources.devices_count = 0;
     assert_file("pids.max", "0");
     struct oci_memory memory = {.limit = OPTIONAL(4096)};
     resources.memory = &memory;
@@ -643,6 +648,51 @@ static void apply_in_v2_needs_the_controller(void **state) {
     assert_no_error(cgroup_apply(&cgroup, &resources));
     assert_file("hugetlb.2MB.max", "1");
     assert_file("hugetlb.2MB.rsvd.max", "1");
+}
+
+static void network_is_of_v1(void **state) {
+    (void)state;
+    struct cgroup_directory both = {(char *)"net_cls,net_prio", directory};
+    struct cgroup cgroup = {.directories = &both, .count = 1};
+    file_put("net_cls.classid", "");
+    file_put("net_prio.ifpriomap", "");
+    struct oci_interface_priority priority = {(char *)"eth0", 5};
+    struct oci_network network = {
+        .class_id = OPTIONAL(1048577), .priorities = &priority, .priorities_count = 1};
+    struct oci_resources resources = {.network = &network};
+    assert_no_error(cgroup_apply(&cgroup, &resources));
+    assert_file("net_cls.classid", "1048577");
+    assert_file("net_prio.ifpriomap", "eth0 5");
+
+    struct cgroup_directory only = {(char *)"unified", directory};
+    struct cgroup pure = {.unified = true, .directories = &only, .count = 1};
+    assert_error(cgroup_apply(&pure, &resources), ERROR_UNAVAILABLE,
+                 "linux.resources.network.classID needs the net_cls controller of cgroup v1");
+    network.class_id.value = 0;
+    assert_error(cgroup_apply(&pure, &resources), ERROR_UNAVAILABLE,
+                 "linux.resources.network.priorities needs the net_prio controller of cgroup v1");
+    network.priorities_count = 0;
+    assert_no_error(cgroup_apply(&pure, &resources));
+    struct cgroup none = {.count = 0};
+    network.class_id.value = 1;
+    assert_error(cgroup_apply(&none, &resources), ERROR_UNAVAILABLE, "no cgroup");
+}
+
+static void rdma_limits_are_lines(void **state) {
+    (void)state;
+    struct cgroup_directory only = {(char *)"unified", directory};
+    struct cgroup cgroup = {.unified = true, .directories = &only, .count = 1};
+    file_put("cgroup.controllers", "rdma\n");
+    file_put("rdma.max", "");
+    struct oci_rdma devices[] = {
+        {.device = (char *)"mlx5_1", .hca_handles = OPTIONAL(3), .hca_objects = OPTIONAL(UINT32_MAX)},
+        {.device = (char *)"mlx4_0"}};
+    struct oci_resources resources = {.rdma = devices, .rdma_count = 2};
+    assert_no_error(cgroup_apply(&cgroup, &resources));
+    assert_file("rdma.max", "mlx5_1 hca_handle=3 hca_object=max");
+    file_put("cgroup.controllers", "cpu\n");
+    assert_error(cgroup_apply(&cgroup, &resources), ERROR_UNAVAILABLE,
+                 "linux.resources.rdma.mlx5_1 needs the rdma controller");
 }
 
 /* A directory that only looks like a cgroup is not touched. */
@@ -695,6 +745,8 @@ int main(void) {
         IN_DIRECTORY(v1_block_io_writes_its_files),
         IN_DIRECTORY(controllers_are_enabled_down_the_path),
         IN_DIRECTORY(apply_in_v2_needs_the_controller),
+        IN_DIRECTORY(network_is_of_v1),
+        IN_DIRECTORY(rdma_limits_are_lines),
         IN_DIRECTORY(destroy_refuses_what_is_no_cgroup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

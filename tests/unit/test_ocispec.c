@@ -152,7 +152,10 @@ static const char full_document[] =
     "\"throttleWriteBpsDevice\":[{\"major\":8,\"minor\":0,\"rate\":2}],"
     "\"throttleReadIOPSDevice\":[{\"major\":8,\"minor\":0,\"rate\":3}],"
     "\"throttleWriteIOPSDevice\":[{\"major\":8,\"minor\":0,\"rate\":0}]},"
-    "\"hugepageLimits\":[{\"pageSize\":\"2MB\",\"limit\":0}],\"unified\":{\"memory.high\":\"max\"}},"
+    "\"hugepageLimits\":[{\"pageSize\":\"2MB\",\"limit\":0}],"
+    "\"network\":{\"classID\":1048577,\"priorities\":[{\"name\":\"eth0\",\"priority\":5}]},"
+    "\"rdma\":{\"mlx5_1\":{\"hcaHandles\":3,\"hcaObjects\":10000},\"mlx4_0\":{}},"
+    "\"unified\":{\"memory.high\":\"max\"}},"
     "\"cgroupsPath\":\"/c\",\"namespaces\":[{\"type\":\"uts\"},{\"type\":\"network\",\"path\":\"/n\"},"
     "{\"type\":\"time\"}],\"devices\":[{\"type\":\"c\",\"path\":\"/dev/x\",\"major\":1,\"minor\":2,"
     "\"fileMode\":438,\"uid\":0,\"gid\":0}],\"seccomp\":{\"defaultAction\":\"SCMP_ACT_ERRNO\","
@@ -162,7 +165,9 @@ static const char full_document[] =
     "\"valueTwo\":1,\"op\":\"SCMP_CMP_MASKED_EQ\"}]}]},\"rootfsPropagation\":\"rslave\","
     "\"maskedPaths\":[\"/x\"],\"readonlyPaths\":[\"/y\"],\"mountLabel\":\"l\","
     "\"personality\":{\"domain\":\"LINUX\"},\"timeOffsets\":{\"boottime\":{\"secs\":-5,\"nanosecs\":1},"
-    "\"monotonic\":{\"secs\":1}}}}";
+    "\"monotonic\":{\"secs\":1}},\"intelRdt\":{\"closID\":\"fast\",\"schemata\":[\"L3:0=f\"],"
+    "\"l3CacheSchema\":\"L3:0=f\",\"memBwSchema\":\"MB:0=50\",\"enableCMT\":true,\"enableMBM\":true,"
+    "\"enableMonitoring\":true}}}";
 
 static void every_key(void **state) {
     (void)state;
@@ -255,6 +260,32 @@ static void repetition(void **state) {
     expect_round(config,
                  "{\"ociVersion\":\"1.0\",\"annotations\":{\"a\":\"1\"},\"annotations\":{\"b\":\"2\"}}",
                  "{\"ociVersion\":\"1.0\",\"annotations\":{\"b\":\"2\"}}");
+}
+
+/* An object whose keys are names and whose members are objects. */
+static void named_objects(void **state) {
+    (void)state;
+    const struct schema *resources = &oci_resources_schema;
+    expect_round(resources,
+                 "{\"rdma\":{\"a\":{\"hcaHandles\":1},\"b\":{},\"c\":null,\"a\":{\"hcaObjects\":2}}}",
+                 "{\"rdma\":{\"a\":{\"hcaObjects\":2},\"b\":{}}}");
+    expect_round(resources, "{\"rdma\":{\"a\":{},\"a\":null}}", "{}");
+    expect_round(resources, "{\"rdma\":{\"a\":{}},\"rdma\":{\"b\":{\"unknown\":[{}]}}}",
+                 "{\"rdma\":{\"b\":{}}}");
+    expect_error(resources, "{\"rdma\":{\"a\":1}}",
+                 "config.json: rdma.a: expected an object, found a number");
+    expect_error(resources, "{\"rdma\":{\"a\":[]}}",
+                 "config.json: rdma.a: expected an object, found an array");
+    expect_error(resources, "{\"rdma\":[]}", "config.json: rdma: expected an object, found an array");
+    expect_error(
+        resources, "{\"rdma\":{\"a b\":{\"hcaHandles\":-1}}}",
+        "config.json: rdma[\"a b\"].hcaHandles: expected an integer between 0 and 4294967295, found -1");
+    text_owned struct text many = {0};
+    text_append(&many, "{\"rdma\":{\"x\":{}");
+    for (int i = 0; i < SCHEMA_NAMED_MAX; i++)
+        text_format(&many, ",\"n%d\":{}", i);
+    text_append(&many, "}}");
+    expect_error(resources, text_string(&many), "config.json: rdma: more than 256 members");
 }
 
 static void unknown_keys(void **state) {
@@ -626,11 +657,11 @@ static void maps(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(podman_example), cmocka_unit_test(every_key),   cmocka_unit_test(state_document),
-        cmocka_unit_test(absence),        cmocka_unit_test(repetition),  cmocka_unit_test(unknown_keys),
-        cmocka_unit_test(white_space),    cmocka_unit_test(long_arrays), cmocka_unit_test(wrong_types),
-        cmocka_unit_test(numbers),        cmocka_unit_test(strings),     cmocka_unit_test(syntax),
-        cmocka_unit_test(depth_bound),    cmocka_unit_test(size_bound),  cmocka_unit_test(large_map),
-        cmocka_unit_test(maps),
+        cmocka_unit_test(absence),        cmocka_unit_test(repetition),  cmocka_unit_test(named_objects),
+        cmocka_unit_test(unknown_keys),   cmocka_unit_test(white_space), cmocka_unit_test(long_arrays),
+        cmocka_unit_test(wrong_types),    cmocka_unit_test(numbers),     cmocka_unit_test(strings),
+        cmocka_unit_test(syntax),         cmocka_unit_test(depth_bound), cmocka_unit_test(size_bound),
+        cmocka_unit_test(large_map),      cmocka_unit_test(maps),
     };
     return cmocka_run_group_tests_name("ocispec", tests, NULL, NULL);
 }

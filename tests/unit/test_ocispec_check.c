@@ -388,6 +388,22 @@ static void devices(void **state) {
                  "linux.devices[0].minor: expected an integer between 0 and 1048575, found -1");
 }
 
+static void intel_rdt(void **state) {
+    (void)state;
+    expect_linux("\"intelRdt\":{}", NULL);
+    expect_linux("\"intelRdt\":{\"closID\":\"/\",\"schemata\":[\"L3:0=f\"]}", NULL);
+    expect_linux("\"intelRdt\":{\"closID\":\"a/../..\"}",
+                 "linux.intelRdt.closID: expected the name of a class of service, found \"a/../..\"");
+    expect_linux("\"intelRdt\":{\"closID\":\"..\"}",
+                 "linux.intelRdt.closID: expected the name of a class of service, found \"..\"");
+    expect_linux("\"intelRdt\":{\"closID\":\"info\"}",
+                 "linux.intelRdt.closID: expected the name of a class of service, found \"info\"");
+    expect_linux("\"intelRdt\":{\"memBwSchema\":\"L3:0=f\"}",
+                 "linux.intelRdt.memBwSchema: expected a schema that begins with MB:, found \"L3:0=f\"");
+    expect_linux("\"intelRdt\":{\"schemata\":[\"L3:0=f\\nMB:0=1\"]}",
+                 "linux.intelRdt.schemata: a line break is not allowed");
+}
+
 static void resources(void **state) {
     (void)state;
     expect_resources(
@@ -403,6 +419,12 @@ static void resources(void **state) {
     expect_resources(
         "\"devices\":[{\"allow\":true,\"minor\":1048576}]",
         "linux.resources.devices[0].minor: expected an integer between -1 and 1048575, found 1048576");
+    expect_resources("\"network\":{\"priorities\":[{\"name\":\"eth0 1\\neth1\",\"priority\":1}]}",
+                     "linux.resources.network.priorities[0].name: expected the name of a network interface, "
+                     "found \"eth0 1\\neth1\"");
+    expect_resources("\"rdma\":{\"mlx5_1\":{\"hcaHandles\":1}}", NULL);
+    expect_resources("\"rdma\":{\"a b\":{}}",
+                     "linux.resources.rdma: expected names of RDMA devices as keys, found \"a b\"");
     expect_resources("\"memory\":{\"limit\":-1,\"swappiness\":100}", NULL);
     static const char *const limits[] = {"limit", "reservation", "swap", "kernel", "kernelTCP"};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
@@ -600,16 +622,13 @@ static void names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions),        cmocka_unit_test(root),
-        cmocka_unit_test(command),         cmocka_unit_test(rlimits),
-        cmocka_unit_test(capabilities),    cmocka_unit_test(scheduling),
-        cmocka_unit_test(mounts),          cmocka_unit_test(mappings),
-        cmocka_unit_test(hooks),           cmocka_unit_test(namespaces),
-        cmocka_unit_test(host_names),      cmocka_unit_test(sysctls),
-        cmocka_unit_test(linux_words),     cmocka_unit_test(devices),
-        cmocka_unit_test(resources),       cmocka_unit_test(seccomp),
-        cmocka_unit_test(other_documents), cmocka_unit_test(shown_values),
-        cmocka_unit_test(names),
+        cmocka_unit_test(versions),     cmocka_unit_test(root),         cmocka_unit_test(command),
+        cmocka_unit_test(rlimits),      cmocka_unit_test(capabilities), cmocka_unit_test(scheduling),
+        cmocka_unit_test(mounts),       cmocka_unit_test(mappings),     cmocka_unit_test(hooks),
+        cmocka_unit_test(namespaces),   cmocka_unit_test(host_names),   cmocka_unit_test(sysctls),
+        cmocka_unit_test(linux_words),  cmocka_unit_test(devices),      cmocka_unit_test(intel_rdt),
+        cmocka_unit_test(resources),    cmocka_unit_test(seccomp),      cmocka_unit_test(other_documents),
+        cmocka_unit_test(shown_values), cmocka_unit_test(names),
     };
     return cmocka_run_group_tests_name("ocispec_check", tests, NULL, NULL);
 }

@@ -154,7 +154,7 @@ static void features(void **state) {
         "\"mountOptions\":[\"ro\",\"rro\"],\"linux\":{"
         "\"namespaces\":[\"pid\",\"network\",\"mount\",\"ipc\",\"uts\",\"user\",\"cgroup\",\"time\"],"
         "\"capabilities\":[\"CAP_KILL\"],"
-        "\"cgroup\":{\"v1\":true,\"v2\":true,\"systemd\":false,\"systemdUser\":false,\"rdma\":false},"
+        "\"cgroup\":{\"v1\":true,\"v2\":true,\"systemd\":false,\"systemdUser\":false,\"rdma\":true},"
         "\"seccomp\":{\"enabled\":true,\"actions\":[\"SCMP_ACT_KILL\",\"SCMP_ACT_KILL_PROCESS\","
         "\"SCMP_ACT_KILL_THREAD\",\"SCMP_ACT_TRAP\",\"SCMP_ACT_ERRNO\",\"SCMP_ACT_TRACE\",\"SCMP_ACT_ALLOW\","
         "\"SCMP_ACT_LOG\",\"SCMP_ACT_NOTIFY\"],\"operators\":[\"SCMP_CMP_NE\",\"SCMP_CMP_LT\",\"SCMP_CMP_"

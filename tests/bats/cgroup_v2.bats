@@ -1,0 +1,94 @@
+#!/usr/bin/env bats
+# What is peculiar to cgroup v2. Each test sees nothing but a cgroup2 whose "/" is a cgroup of its own, on a machine of
+# any layout; controllers of limits may be missing there, the freezer and device programs are not.
+load helpers
+
+setup() {
+    setup_container
+    unified=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)
+    [ -n "$unified" ] || skip "no cgroup2 is mounted"
+    top=$unified$(sed -n 's/^0:://p' /proc/self/cgroup)
+    top=${top%/}/v2-$BATS_TEST_NUMBER-$RANDOM # without the ID: that would be taken for a container's
+    mkdir "$top"
+    mount --bind "$top" /sys/fs/cgroup
+    grep -q " tun$" /proc/misc || skip "the tests' device is missing: c 10:200, tun" # opening it asks for no capability
+    configure '.linux.resources = {}'
+}
+teardown() {
+    local left=0
+    teardown_container || left=1
+    if [ -n "${top-}" ]; then
+        umount /sys/fs/cgroup
+        find "$top" -depth -type d -exec rmdir {} + || left=1
+    fi
+    return $left
+}
+
+# The container's directory.
+directory() {
+    echo "/sys/fs/cgroup/pinfold/$ID"
+}
+
+@test "v2: device rules are in force, as a program of the container's cgroup" {
+    configure '.linux.devices = [{path: "/dev/tun2", type: "c", major: 10, minor: 200, fileMode: 438}]'
+    script_is 'echo x > /dev/null && echo null; : <>/dev/tun2 && echo tun'
+    run pf_run
+    is "$output" "null
+tun" # without rules it works
+    configure '.linux.resources.devices = [{allow: false, access: "rwm"}]'
+    run pf_run
+    contains "$output" null
+    contains "$output" "Operation not permitted"
+    configure '.linux.resources.devices += [{allow: true, type: "c", major: 10, minor: 200, access: "r"}]'
+    run pf_run
+    contains "$output" "Operation not permitted" # it was opened for both
+    configure '.linux.resources.devices += [{allow: true, type: "c", major: 10, minor: 200, access: "w"}]'
+    run pf_run
+    is "$output" "null
+tun"
+}
+
+@test "v2: the agent policy gives only the standard devices" {
+    configure '.linux.resources.devices = [{allow: true, access: "rwm"}]'
+    command_is sleep 1000
+    POLICY='' pf_create
+    pf start "$ID"
+    mknod "$WORK/tun" c 10 200
+    run sh -c "echo \$\$ >$(directory)/cgroup.procs && : <>/dev/null && echo null && : <>$WORK/tun"
+    contains "$output" null
+    contains "$output" "Operation not permitted"
+    pf delete --force "$ID"
+    POLICY=unconfined pf_create
+    run sh -c "echo \$\$ >$(directory)/cgroup.procs && : <>$WORK/tun && echo tun"
+    is "$output" tun # what was asked for, without the policy
+}
+
+@test "v2: an update without devices leaves the device rules alone" {
+    configure '.linux.resources.devices = [{allow: false, access: "rwm"}]
+      | .linux.devices = [{path: "/dev/tun2", type: "c", major: 10, minor: 200, fileMode: 438}]'
+    start_sleeper
+    echo '{"unified": {"cgroup.max.depth": "7"}}' | pf update --resources - "$ID"
+    is "$(cat "$(directory)/cgroup.max.depth")" 7
+    run pf exec "$ID" sh -c ': <>/dev/tun2'
+    contains "$output" "Operation not permitted"
+    echo '{"devices": [{"allow": true, "access": "rwm"}]}' | pf update --resources - "$ID"
+    run pf exec "$ID" sh -c ': <>/dev/tun2'
+    ended 0
+    is "$output" ""
+}
+
+@test "v2: limits of v1 alone are one clear error" {
+    configure '.linux.resources = {network: {classID: 7}}'
+    run pf_run
+    ended 1 "linux.resources.network.classID needs the net_cls controller of cgroup v1"
+    configure '.linux.resources = {network: {priorities: [{name: "eth0", priority: 1}]}}'
+    run pf_run
+    ended 1 "linux.resources.network.priorities needs the net_prio controller of cgroup v1"
+    [ ! -d "$(directory)" ]
+}
+
+@test "v2: unified takes one line a write" {
+    configure '.linux.resources.unified = {"cgroup.max.depth": "9\n5\n"}'
+    start_sleeper
+    is "$(cat "$(directory)/cgroup.max.depth")" 5
+}
