@@ -357,3 +357,5 @@ void oci_seccomp_free(struct oci_seccomp *seccomp);
 
 /* The namespace entry of this type ("pid", "network", ...), or NULL. */
 const struct oci_namespace *oci_config_namespace(const struct oci_config *config, const char *type);
+/* Mappings as the lines of /proc/PID/uid_map; the caller frees them. */
+char *oci_id_map_lines(const struct oci_id_mapping *mappings, size_t count);

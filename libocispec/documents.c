@@ -379,3 +379,10 @@ const struct oci_namespace *oci_config_namespace(const struct oci_config *config
             return &part->namespaces[i];
     return NULL;
 }
+
+char *oci_id_map_lines(const struct oci_id_mapping *mappings, size_t count) {
+    struct text lines = {0};
+    for (size_t i = 0; i < count; i++) /* unsigned: 4294967294 is an id (crun #209) */
+        text_format(&lines, "%u %u %u\n", mappings[i].container_id, mappings[i].host_id, mappings[i].size);
+    return text_take(&lines);
+}

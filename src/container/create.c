@@ -35,6 +35,7 @@ struct creation {
     struct namespace_plan namespaces;
     struct bind_source *sources;
     struct mount_set mounts;
+    struct procfs procfs; /* what init writes to */
     struct seccomp_program seccomp;
     struct record_subject subject;
     char *root_path;
@@ -276,6 +277,15 @@ static bool shows_cgroups(const struct oci_config *config) {
     return false;
 }
 
+/* What init writes to /proc goes through a handle that was opened outside: in the container, other mounts may
+ * hide the right file, and a user namespace may make no procfs beside one that is masked. */
+static struct error *procfs_prepare(struct creation *creation) {
+    const struct oci_linux *linux_config = creation->prepared.hardened->config->linux_config;
+    if (linux_config->sysctl.count == 0 && !creation->namespaces.new_time)
+        return NULL;
+    return procfs_open(PROCFS_WHOLE, &creation->procfs);
+}
+
 /* ---- processes ---- */
 
 static struct error *pairs_open(struct creation *creation) {
@@ -325,6 +335,7 @@ static struct error *init_clone(struct creation *creation) {
         .root_path = creation->root_path,
         .container = creation->container,
         .mounts = &creation->mounts,
+        .procfs = creation->procfs,
         .sources = creation->sources,
         .reopen_sources = unprivileged,
         .born_in_unified = born_in >= 0,
@@ -464,6 +475,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
                               &creation->mounts));
     if (geteuid() == 0 && shows_cgroups(creation->prepared.hardened->config))
         TRY(cgroup_views(creation));
+    TRY(procfs_prepare(creation));
     TRY(init_listen(creation->container->directory, &creation->start_listening));
     if (creation->prepared.hardened->confined)
         TRY(warden_listen(creation->container->directory, &creation->warden_listening));
@@ -516,6 +528,7 @@ static void creation_clear(struct creation *creation) {
     namespace_plan_close(&creation->namespaces);
     free(creation->sources);
     mount_set_free(&creation->mounts);
+    procfs_close(&creation->procfs);
     seccomp_program_free(&creation->seccomp);
     subject_clear(&creation->subject);
     free(creation->root_path);
@@ -537,6 +550,7 @@ struct error *container_create(const struct runtime_options *runtime, const stru
                                 .console = {-1, -1},
                                 .start_listening = -1,
                                 .warden_listening = -1,
+                                .procfs = PROCFS_NONE,
                                 .pidfd = -1};
     *out = (struct created){.pidfd = -1, .terminal = -1};
     struct error *error = creation_run(&creation, out);

@@ -220,6 +220,8 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
         _exit(1);
     if (plan->cgroup != NULL)
         TRY(cgroup_attach_self(plan->cgroup, plan->born_in_unified));
+    if (plan->namespaces->new_time)
+        TRY(namespace_enter_time(config->linux_config->time_offsets, &plan->procfs));
     if (namespace_plan_has_new(plan->namespaces, CLONE_NEWUSER))
         TRY(identity_become_namespace_root(config->linux_config, &process->user));
     die_with_create(true);
@@ -250,7 +252,7 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     TRY(rootfs_pivot(&root, plan->no_pivot));
     fd_close(root.fd);
     TRY(names_set(config));
-    TRY(sysctl_apply(config->linux_config));
+    TRY(sysctl_apply(config->linux_config, &plan->procfs));
     TRY(rootfs_propagate(config));
     if (terminal.leader >= 0) {
         if (plan->console >= 0)

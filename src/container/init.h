@@ -13,6 +13,7 @@
 #include "process/namespaces.h"
 #include "process/seccomp.h"
 #include "rootfs/mounts.h"
+#include "sys/procfs.h"
 
 /* What `create` made ready, by fork the child's as well. */
 struct init_plan {
@@ -25,6 +26,7 @@ struct init_plan {
     const char *policy_digest;
     const char *root_path;             /* real path of root.path */
     const struct container *container; /* for the state that hooks inside read */
+    struct procfs procfs;              /* create's, whole; none where nothing of it is needed */
     struct mount_set *mounts;
     const struct bind_source *sources; /* parallel to config.mounts */
     bool reopen_sources;               /* mount sources are copied by init: the runtime is unprivileged */

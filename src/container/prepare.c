@@ -38,8 +38,6 @@ static struct error *config_supported(const struct oci_config *config) {
         return unsupported_error("linux.mountLabel");
     if (config->linux_config->personality != NULL)
         return unsupported_error("linux.personality");
-    if (config->linux_config->time_offsets != NULL)
-        return unsupported_error("linux.timeOffsets");
     return NULL;
 }
 

@@ -12,9 +12,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/memory.h"
 #include "libocispec/names.h"
+#include "sys/procfs.h"
 
 static int last_capability(void) {
     for (int number = CAP_LAST_CAP; number >= 0 && number < 63; number++)
@@ -135,9 +135,10 @@ struct error *identity_become_namespace_root(const struct oci_linux *linux_confi
 struct error *oom_score_apply(pid_t pid, const struct oci_process *process) {
     if (!process->oom_score_adj.set)
         return NULL;
-    memory_owned char *path = text_formatted("/proc/%d/oom_score_adj", (int)pid);
     memory_owned char *value = text_formatted("%lld", (long long)process->oom_score_adj.value);
-    struct error *error = file_write_once(AT_FDCWD, path, value);
+    procfs_owned struct procfs procfs = PROCFS_NONE;
+    TRY(procfs_open(PROCFS_PROCESSES, &procfs));
+    struct error *error = procfs_write_process(&procfs, pid, "oom_score_adj", value);
     if (error != NULL && error->number == EACCES && geteuid() != 0) {
         error_ignore(error); /* engines ask for their own value, which it then has already */
         return NULL;

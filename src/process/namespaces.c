@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/file.h"
 #include "base/memory.h"
 #include "sys/calls.h"
+#include "sys/procfs.h"
 
 #define NS_GET_NSTYPE_IOCTL _IO(0xb7, 0x3)
 
@@ -54,6 +54,8 @@ struct error *namespace_plan_make(const struct oci_config *config, struct namesp
         if (namespace->path == NULL || namespace->path[0] == '\0') {
             if (flag == CLONE_NEWCGROUP)
                 out->new_cgroup = true;
+            else if (flag == CLONE_NEWTIME)
+                out->new_time = true;
             else
                 out->new_flags |= (uint64_t)flag;
             continue;
@@ -296,14 +298,15 @@ static struct error *map_by_helper(const char *helper, pid_t pid, const struct o
     return NULL;
 }
 
-static struct error *map_write(pid_t pid, const char *file, const struct oci_id_mapping *mappings,
-                               size_t count) {
-    text_owned struct text lines = {0};
-    for (size_t i = 0; i < count; i++)
-        text_format(&lines, "%u %u %u\n", mappings[i].container_id, mappings[i].host_id, mappings[i].size);
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, file);
-    return file_write_once(AT_FDCWD, path, text_string(&lines));
+static struct error *map_write(const struct procfs *procfs, pid_t pid, const char *file,
+                               const struct oci_id_mapping *mappings, size_t count) {
+    memory_owned char *lines = oci_id_map_lines(mappings, count);
+    if (strlen(lines) >= (size_t)sysconf(_SC_PAGESIZE)) /* user_namespaces(7); it says EINVAL and no more */
+        return error_new(
+            ERROR_INVALID,
+            "linux.%s: expected mappings that take less than %ld bytes in /proc/PID/%s, found %zu",
+            file[0] == 'u' ? "uidMappings" : "gidMappings", sysconf(_SC_PAGESIZE), file, strlen(lines));
+    return procfs_write_process(procfs, pid, file, lines);
 }
 
 static bool is_own_id_alone(const struct oci_id_mapping *mappings, size_t count, unsigned id) {
@@ -317,18 +320,52 @@ struct error *namespace_map_ids(pid_t pid, const struct oci_linux *linux_config,
         return error_new(ERROR_INVALID, "linux.%s: a new user namespace needs mappings",
                          uid_count ? "gidMappings" : "uidMappings");
     *allow_setgroups = true;
+    procfs_owned struct procfs procfs = PROCFS_NONE;
+    TRY(procfs_open(PROCFS_PROCESSES, &procfs));
     if (geteuid() != 0) {
         if (is_own_id_alone(uids, uid_count, geteuid()) && is_own_id_alone(gids, gid_count, getegid())) {
             /* The kernel lets a user map its own group only where setgroups is out (CVE-2014-8989). */
-            char path[64];
-            snprintf(path, sizeof path, "/proc/%d/setgroups", (int)pid);
-            TRY(file_write_once(AT_FDCWD, path, "deny"));
+            TRY(procfs_write_process(&procfs, pid, "setgroups", "deny"));
             *allow_setgroups = false;
         } else {
             TRY(map_by_helper("newuidmap", pid, uids, uid_count));
             return map_by_helper("newgidmap", pid, gids, gid_count);
         }
     }
-    TRY(map_write(pid, "gid_map", gids, gid_count));
-    return map_write(pid, "uid_map", uids, uid_count);
+    TRY(map_write(&procfs, pid, "gid_map", gids, gid_count));
+    return map_write(&procfs, pid, "uid_map", uids, uid_count);
+}
+
+static void offset_line(struct text *lines, const char *clock, const struct oci_time_offset *offset) {
+    if (offset != NULL)
+        text_format(lines, "%s %lld %u\n", clock, (long long)offset->secs, offset->nanosecs);
+}
+
+struct error *namespace_enter_time(const struct oci_time_offsets *offsets, const struct procfs *procfs) {
+    if (unshare(CLONE_NEWTIME) < 0)
+        return errno == EINVAL
+                   ? error_new(ERROR_UNAVAILABLE, "linux.namespaces time: this kernel has no time namespaces")
+                   : error_system(errno, "unshare", "the time namespace");
+    text_owned struct text lines = {0};
+    if (offsets != NULL) {
+        offset_line(&lines, "monotonic", offsets->monotonic);
+        offset_line(&lines, "boottime", offsets->boottime);
+    }
+    if (lines.length > 0) {
+        struct error *error = procfs_write(procfs, "self/timens_offsets", text_string(&lines));
+        if (error != NULL && error->number == ERANGE) {
+            error_free(error);
+            return error_new(ERROR_INVALID,
+                             "linux.timeOffsets: expected offsets that leave each clock between "
+                             "0 and 146 years, found one that does not");
+        }
+        TRY(error_context(error, "linux.timeOffsets"));
+    }
+    /* What was made is for the children; this process goes there too, so that it needs none. */
+    fd_owned int directory = -1;
+    TRY(procfs_open_file(procfs, "self/ns", O_PATH | O_DIRECTORY, &directory));
+    fd_owned int namespace = openat(directory, "time_for_children", O_RDONLY | O_CLOEXEC);
+    if (namespace < 0 || setns(namespace, CLONE_NEWTIME) < 0)
+        return error_system(errno, "enter", "the time namespace");
+    return NULL;
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "libocispec/config.h"
+#include "sys/procfs.h"
 
 #define NAMESPACES_MAX 8
 
@@ -14,6 +15,8 @@ struct namespace_plan {
     uint64_t new_flags; /* CLONE_NEW*; the cgroup namespace apart */
     bool new_cgroup; /* unshared by init itself, after it was moved to its cgroup: its root is where it then
                         is */
+    bool new_time; /* made by init itself (namespace_enter_time): offsets are written before anybody is in it
+                    */
     struct {
         int fd;
         int type; /* CLONE_NEW* */
@@ -48,3 +51,8 @@ fallible namespace_run_in_network(int target_pidfd, pid_t target, fallible (*wor
 /* Writes uid_map and gid_map of `pid`: directly, or with newuidmap and newgidmap where an unprivileged user
  * asks for more than itself. *allow_setgroups: whether the namespace lets setgroups be called. */
 fallible namespace_map_ids(pid_t pid, const struct oci_linux *linux_config, bool *allow_setgroups);
+
+/* Makes a time namespace with these offsets (NULL: none) for the calling process, which has one thread, and
+ * enters it (time_namespaces(7)). To be called before the process changes its ids: the kernel lets only the
+ * owner of /proc/self write there. */
+fallible namespace_enter_time(const struct oci_time_offsets *offsets, const struct procfs *procfs);

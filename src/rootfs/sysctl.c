@@ -1,18 +1,10 @@
 #include "rootfs/sysctl.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
-#include "base/fd.h"
 #include "base/memory.h"
 #include "libocispec/names.h"
-#include "rootfs/attach.h"
-#include "sys/calls.h"
-
-#define PROC_MAGIC 0x9fa0
 
 /* The /proc/sys keys that belong to a namespace; all others are the machine's. */
 static const struct {
@@ -50,26 +42,9 @@ static struct error *key_check(const struct oci_linux *linux_config, const char 
                      key);
 }
 
-/* A procfs that is attached nowhere. Where the user namespace may not make one, the machine's, if it is one.
- */
-static struct error *procfs_open(int *out) {
-    struct error *error =
-        mount_new("proc", "proc", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, out);
-    if (error == NULL)
+struct error *sysctl_apply(const struct oci_linux *linux_config, const struct procfs *procfs) {
+    if (linux_config == NULL)
         return NULL;
-    error_ignore(error);
-    *out = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct statfs fs;
-    if (*out < 0 || fstatfs(*out, &fs) < 0 || fs.f_type != PROC_MAGIC)
-        return error_new(ERROR_REFUSED, "linux.sysctl: /proc of the container is not a procfs");
-    return NULL;
-}
-
-struct error *sysctl_apply(const struct oci_linux *linux_config) {
-    if (linux_config == NULL || linux_config->sysctl.count == 0)
-        return NULL;
-    fd_owned int proc = -1;
-    TRY(procfs_open(&proc));
     for (size_t i = 0; i < linux_config->sysctl.count; i++) {
         const struct key_value *item = &linux_config->sysctl.items[i];
         memory_owned char *below = oci_sysctl_path(item->key);
@@ -81,12 +56,12 @@ struct error *sysctl_apply(const struct oci_linux *linux_config) {
         for (char *at = dotted; *at != '\0'; at++)
             *at = *at == '/' ? '.' : *at;
         TRY(key_check(linux_config, dotted));
-        fd_owned int file =
-            sys_openat2(proc, path, O_WRONLY, 0, RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS);
-        if (file < 0)
-            return error_system(errno, "open", "linux.sysctl.%s", item->key);
-        TRY(error_context(fd_write_all(file, item->value, strlen(item->value), item->value),
-                          "linux.sysctl.%s", item->key));
+        struct error *error = procfs_write(procfs, path, item->value);
+        /* The commonest mistake: two numbers are expected, or groups that the user namespace does not map. */
+        if (error != NULL && error->number == EINVAL)
+            return error_context(error, "linux.sysctl.%s: the kernel does not take \"%s\"", item->key,
+                                 item->value);
+        TRY(error_context(error, "linux.sysctl.%s", item->key));
     }
     return NULL;
 }
