@@ -369,6 +369,9 @@ struct error *check_seccomp(const char *at, const struct oci_seccomp *seccomp) {
     if (seccomp->listener_metadata != NULL && seccomp->listener_metadata[0] != '\0' &&
         (seccomp->listener_path == NULL || seccomp->listener_path[0] == '\0'))
         return error_new(ERROR_INVALID, "%slistenerMetadata: needs listenerPath", at);
+    if (seccomp->listener_path != NULL && seccomp->listener_path[0] != '\0' &&
+        seccomp->listener_path[0] != '/')
+        return check_unexpected("an absolute path", seccomp->listener_path, "%slistenerPath", at);
     for (size_t i = 0; i < seccomp->syscalls_count; i++) {
         memory_owned char *inner = text_formatted("%ssyscalls[%zu].", at, i);
         TRY(check_rule(inner, &seccomp->syscalls[i]));

@@ -21,6 +21,7 @@
 #include "container/init.h"
 #include "container/notify_socket.h"
 #include "container/subject.h"
+#include "harden/seccomp.h"
 #include "process/terminal.h"
 #include "rootfs/attach.h"
 #include "sys/calls.h"
@@ -137,7 +138,22 @@ static struct error *compile_filters(struct creation *creation) {
      * through. */
     const struct oci_seccomp *documents[] = {hardened->denied, hardened->config->linux_config->seccomp,
                                              hardened->observed};
-    return error_context(seccomp_compile(documents, 3, &creation->seccomp), "linux.seccomp");
+    string_list_owned struct string_list unknown = {0};
+    TRY(error_context(seccomp_compile(documents, 3, &unknown, &creation->seccomp), "linux.seccomp"));
+    if (unknown.count == 0)
+        return NULL;
+    const char *must_know =
+        string_map_get(&creation->prepared.config->annotations, "run.oci.seccomp_fail_unknown_syscall");
+    if (must_know != NULL && strcmp(must_know, "0") != 0)
+        return error_new(ERROR_INVALID, "linux.seccomp.syscalls: unknown system call \"%s\"",
+                         unknown.items[0]);
+    /* A profile is written for many machines: the container starts without these rules (crun #156). */
+    text_owned struct text names = {0};
+    for (size_t i = 0; i < unknown.count; i++)
+        text_format(&names, " %s", unknown.items[i]);
+    fprintf(stderr, "pinfold: warning: linux.seccomp.syscalls: unknown system calls are ignored:%s\n",
+            text_string(&names));
+    return NULL;
 }
 
 /* ---- state, cgroup ---- */
@@ -174,6 +190,12 @@ static struct error *state_begin(struct creation *creation) {
     for (size_t i = 0; i < prepared->config->annotations.count; i++)
         string_map_set(&state->annotations, prepared->config->annotations.items[i].key,
                        prepared->config->annotations.items[i].value);
+    const struct oci_seccomp *profile = hardened->config->linux_config->seccomp;
+    if (harden_seccomp_has_agent(profile)) {
+        state->seccomp_agent = memory_copy_string(profile->listener_path);
+        if (profile->listener_metadata != NULL)
+            state->seccomp_agent_metadata = memory_copy_string(profile->listener_metadata);
+    }
     TRY(cgroup_plan(hardened->config->linux_config->cgroups_path, creation->options->id,
                     creation->runtime->cgroup_manager, geteuid() != 0 || !prepared->facts->initial_userns,
                     &state->cgroup));

@@ -33,6 +33,7 @@ struct execution {
     char exec_id[32];
     int sync[2]; /* ours, the new process's */
     int channel; /* to the warden, -1: none */
+    struct seccomp_agent agent;
     int console[2];
     pid_t pid;
     int pidfd;
@@ -186,6 +187,8 @@ static struct error *become_program(struct execution *execution) {
                               .sets = &execution->sets,
                               .seccomp = &execution->seccomp,
                               .channel = execution->channel,
+                              .agent = &execution->agent,
+                              .report = execution->sync[1],
                               .exec_id = execution->exec_id,
                               .preserve_fds = execution->options->preserve_fds,
                               .allow_setgroups = allow_setgroups};
@@ -244,6 +247,7 @@ static struct error *clone_and_release(struct execution *execution) {
     TRY(cgroup_attach(state->cgroup, execution->pid));
     TRY(rlimits_apply(execution->pid, execution->process));
     TRY(oom_score_apply(execution->pid, execution->process));
+    TRY(seccomp_agent_describe(&execution->agent, execution->container, "running", execution->pid));
     char go = 1;
     if (send(execution->sync[0], &go, 1, MSG_NOSIGNAL) != 1)
         return error_known(ERROR_EXEC_STOPPED, NULL);
@@ -296,6 +300,7 @@ static struct error *execution_run(struct execution *execution, int *exit_status
     TRY(process_harden(execution));
     TRY(console_prepare(execution));
     TRY(seccomp_program_load_file(container->directory, "seccomp.bpf", &execution->seccomp));
+    TRY(seccomp_agent_connect(container, &execution->agent));
     capability_sets_from(execution->process->capabilities, &execution->sets);
     command_complete_environment(&execution->process->env, NULL);
     struct error *error = clone_and_release(execution);
@@ -321,6 +326,7 @@ struct error *container_exec(struct container *container, const struct exec_opti
                                   .container = container,
                                   .sync = {-1, -1},
                                   .channel = -1,
+                                  .agent = SECCOMP_AGENT_NONE,
                                   .console = {-1, -1},
                                   .pidfd = -1};
     uint32_t random = 0;
@@ -335,6 +341,7 @@ struct error *container_exec(struct container *container, const struct exec_opti
         fd_close(execution.console[i]);
     }
     fd_close(execution.channel);
+    seccomp_agent_close(&execution.agent);
     fd_close(execution.pidfd);
     return error;
 }

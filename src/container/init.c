@@ -284,7 +284,8 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
 
 /* ---- start ---- */
 
-static struct error *become_program(const struct init_plan *plan, const struct readiness *ready) {
+static struct error *become_program(const struct init_plan *plan, const struct readiness *ready,
+                                    const struct seccomp_agent *agent, int connection) {
     const struct oci_config *config = plan->hardened->config;
     if (config->hooks != NULL && config->hooks->start_container_count > 0) {
         memory_owned char *state = inside_state(plan, "created");
@@ -295,6 +296,8 @@ static struct error *become_program(const struct init_plan *plan, const struct r
                               .sets = &ready->sets,
                               .seccomp = plan->seccomp,
                               .channel = plan->channel,
+                              .agent = agent,
+                              .report = connection,
                               .preserve_fds = plan->preserve_fds,
                               .allow_setgroups = ready->allow_setgroups};
     return program_exec(&program, ready->command);
@@ -306,6 +309,19 @@ static void environment_wipe(void) {
         explicit_bzero(*variable, strlen(*variable));
     static char *none[] = {NULL};
     environ = none;
+}
+
+/* A byte, and with it what leads to the seccomp agent where the container has one. */
+static bool go_receive(int connection, struct seccomp_agent *agent) {
+    char byte;
+    int fds[2];
+    size_t count = 0;
+    struct error *error = fd_receive(connection, &byte, 1, fds, 2, &count);
+    if (count == 2)
+        *agent = (struct seccomp_agent){.connection = fds[0], .document = fds[1]};
+    bool received = error == NULL;
+    error_free(error); /* whoever connected is gone */
+    return received;
 }
 
 int init_run(void *data) {
@@ -323,16 +339,16 @@ int init_run(void *data) {
     }
     fd_close(plan->sync);
     int connection = -1;
-    char byte;
+    struct seccomp_agent agent = SECCOMP_AGENT_NONE;
     /* A `start` that was killed before it said go has started nothing: the next one may. */
     for (;;) {
         connection = accept4(plan->start_listening, NULL, NULL, SOCK_CLOEXEC);
-        if (connection >= 0 && recv(connection, &byte, 1, 0) == 1)
+        if (connection >= 0 && go_receive(connection, &agent))
             break;
         fd_close(connection);
     }
     /* On success execve closes the connection, which tells start. */
-    error = become_program(plan, &ready);
+    error = become_program(plan, &ready, &agent, connection);
     error_send(connection, error);
     return error->kind == ERROR_COMMAND_DENIED ? 126 : 127;
 }
@@ -354,7 +370,7 @@ struct error *init_listen(int state_directory, int *listening) {
     return NULL;
 }
 
-struct error *init_release(int state_directory) {
+struct error *init_release(int state_directory, const struct seccomp_agent *agent) {
     struct sockaddr_un address;
     start_address(state_directory, &address);
     fd_owned int connection = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
@@ -363,12 +379,16 @@ struct error *init_release(int state_directory) {
     if (connect(connection, (struct sockaddr *)&address, sizeof address) < 0)
         return error_known(errno == ECONNREFUSED ? ERROR_NOT_RUNNING : ERROR_ALREADY_STARTED, NULL);
     char byte = 1;
-    if (send(connection, &byte, 1, MSG_NOSIGNAL) != 1)
+    const int fds[] = {agent->connection, agent->document};
+    struct error *error = fd_send(connection, &byte, 1, fds, agent->connection >= 0 ? 2 : 0);
+    if (error != NULL) {
+        error_free(error);
         return error_known(ERROR_NOT_RUNNING, NULL);
+    }
     (void)!unlinkat(state_directory, START_SOCKET, 0);
     /* Nothing and the end: execve closed it. An init that was killed looks the same; its end is for the
      * waiter. */
-    struct error *error = error_receive(connection);
+    error = error_receive(connection);
     if (error != NULL && error->number == EPIPE && error->kind == ERROR_SYSTEM) {
         error_ignore(error);
         return NULL;

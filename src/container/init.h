@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "cgroup/cgroup.h"
+#include "container/seccomp_agent.h"
 #include "container/state.h"
 #include "egress/egress.h"
 #include "facts/facts.h"
@@ -61,6 +62,7 @@ fallible init_in_stage(void *data);
 int init_run(void *data);
 
 /* Connects to the init of a created container, whose state directory this is, releases it, and waits until it
- * has become the container's program or says why not. ERROR_ALREADY_STARTED where nobody waits. */
-fallible init_release(int state_directory);
+ * has become the container's program or says why not. `agent`: connected and described, or none; init gives
+ * it the listener. ERROR_ALREADY_STARTED where nobody waits. */
+fallible init_release(int state_directory, const struct seccomp_agent *agent);
 fallible init_listen(int state_directory, int *listening);

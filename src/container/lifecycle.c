@@ -86,7 +86,10 @@ static void readiness_relay(const struct container *container, int listening, in
 
 /* Lets init go and notes that it went. A container of which nobody could tell that it runs is ended. */
 static struct error *init_start(struct container *container, int init) {
-    TRY(init_release(container->directory));
+    seccomp_agent_owned struct seccomp_agent agent;
+    TRY(seccomp_agent_connect(container, &agent));
+    TRY(seccomp_agent_describe(&agent, container, "creating", (pid_t)container->state->init.pid));
+    TRY(init_release(container->directory, &agent));
     free(container->state->status);
     container->state->status = memory_copy_string("running");
     struct error *error = container_save(container);

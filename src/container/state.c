@@ -47,6 +47,8 @@ static const struct schema_field state_fields[] = {
     POINTER(OPTIONAL, "cgroup", container_state, cgroup, cgroup, cgroup_schema),
     STRINGS(OPTIONAL, "cgroupsCreated", container_state, cgroups_created),
     MAP(OPTIONAL, "annotations", container_state, annotations),
+    STRING(OPTIONAL, "seccompAgent", container_state, seccomp_agent),
+    STRING(OPTIONAL, "seccompAgentMetadata", container_state, seccomp_agent_metadata),
 };
 const struct schema container_state_schema = SCHEMA("state.json", container_state, state_fields);
 
@@ -247,7 +249,7 @@ void container_state_write(const struct container *container, const char *status
     const struct container_state *state = container->state;
     bool alive = strcmp(status, "stopped") != 0;
     json_object_begin(json);
-    json_member_string(json, "ociVersion", "1.2.0");
+    json_member_string(json, "ociVersion", CONTAINER_STATE_VERSION);
     json_member_string(json, "id", container->id);
     json_member_string(json, "status", status);
     /* 0 once stopped: the number may be another's by now. */

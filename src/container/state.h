@@ -32,6 +32,8 @@ struct container_state {
     struct cgroup *cgroup;
     struct string_list cgroups_created; /* directories that may be removed */
     struct string_map annotations;
+    char *seccomp_agent; /* linux.seccomp.listenerPath where a rule notifies, NULL: none */
+    char *seccomp_agent_metadata;
 };
 
 struct container {
@@ -64,6 +66,9 @@ void container_cleanup(struct container **container);
 const char *container_status(const struct container *container);
 /* Opens init; ERROR_NOT_RUNNING when it is gone or a zombie. */
 fallible container_open_init(const struct container *container, int *pidfd);
+
+/* ociVersion of the documents that this runtime writes. */
+#define CONTAINER_STATE_VERSION "1.2.0"
 
 /* The state of runtime.md, with what engines read beside it (rootfs, created, owner). */
 void container_state_write(const struct container *container, const char *status, struct json_writer *json);

@@ -100,8 +100,7 @@ static fallible harden_all(const struct policy *policy, const struct facts *fact
     harden_devices(policy, hardened);
     harden_masks(hardened);
     harden_limits(policy, hardened);
-    hardened->denied = harden_seccomp_denied(policy);
-    hardened->observed = harden_seccomp_observed();
+    harden_seccomp(policy, hardened);
     return NULL;
 }
 

@@ -40,6 +40,9 @@ void harden_masks(struct hardened *hardened);
 /* limits.c */
 void harden_limits(const struct policy *policy, struct hardened *hardened);
 
+/* seccomp.c: what is denied and what is observed. */
+void harden_seccomp(const struct policy *policy, struct hardened *hardened);
+
 /* network.c */
 void harden_network(const struct policy *policy, struct hardened *hardened);
 

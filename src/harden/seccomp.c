@@ -1,9 +1,11 @@
 #include "harden/seccomp.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "harden/parts.h"
 
 /* Values of the kernel's ABI (include/uapi), the same on all machines that pinfold is built for. They stand
  * here because a pure module includes no header that has system calls. */
@@ -248,6 +250,45 @@ struct oci_seccomp *harden_seccomp_denied(const struct policy *policy) {
         if (row_applies(&denied_rows[i], policy))
             document_add_row(document, &denied_rows[i]);
     return document;
+}
+
+struct oci_seccomp *harden_seccomp_denied_silently(const struct policy *policy) {
+    struct oci_seccomp *document = harden_seccomp_denied(policy);
+    for (size_t i = 0; document != NULL && i < document->syscalls_count; i++) {
+        free(document->syscalls[i].action);
+        document->syscalls[i].action = memory_copy_string("SCMP_ACT_ERRNO");
+    }
+    return document;
+}
+
+bool harden_seccomp_has_agent(const struct oci_seccomp *profile) {
+    if (profile == NULL || profile->listener_path == NULL || profile->listener_path[0] == '\0')
+        return false;
+    for (size_t i = 0; i < profile->syscalls_count; i++)
+        if (profile->syscalls[i].action != NULL &&
+            strcmp(profile->syscalls[i].action, "SCMP_ACT_NOTIFY") == 0)
+            return true;
+    return false;
+}
+
+/* A process can have one listener, and who wrote a listenerPath wants that one. What it answers cannot widen
+ * the sandbox: the denied calls come before the profile in the filter, so they are never asked about. What
+ * is lost is their records, and those of writes to read-only places. */
+void harden_seccomp(const struct policy *policy, struct hardened *hardened) {
+    const struct oci_seccomp *profile =
+        hardened->config->linux_config != NULL ? hardened->config->linux_config->seccomp : NULL;
+    if (!harden_seccomp_has_agent(profile)) {
+        hardened->denied = harden_seccomp_denied(policy);
+        hardened->observed = harden_seccomp_observed();
+        return;
+    }
+    hardened->denied = harden_seccomp_denied_silently(policy);
+    harden_note(
+        hardened, CHANGE_DEGRADED, "linux.seccomp.listenerPath", profile->listener_path, "mechanism.degraded",
+        "built-in: seccomp observer", NULL,
+        "The seccomp agent at %s has the container's only listener: denied system calls and writes to "
+        "read-only places still fail, but are not recorded one by one.",
+        profile->listener_path);
 }
 
 struct oci_seccomp *harden_seccomp_observed(void) {

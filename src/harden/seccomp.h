@@ -2,6 +2,7 @@
  * observes. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,6 +17,11 @@
  * for reason "syscall.not_allowed"; calls that well-meaning programs try at every start are SCMP_ACT_ERRNO
  * and leave no record. NULL for a policy that does not confine. Freed with oci_seccomp_free. */
 struct oci_seccomp *harden_seccomp_denied(const struct policy *policy);
+/* The same rules, all answered by the filter itself: for a container whose one listener is the user's. */
+struct oci_seccomp *harden_seccomp_denied_silently(const struct policy *policy);
+/* Whether the profile (or NULL) sends a listener to an agent of the user's: listenerPath and a rule that
+ * notifies. */
+bool harden_seccomp_has_agent(const struct oci_seccomp *profile);
 /* Mutating file calls (open for writing, create, rename, unlink, chmod, ...), for the observer. */
 struct oci_seccomp *harden_seccomp_observed(void);
 /* Why the first rule for this call is there, half a sentence for `pinfold why`; NULL for a call without a

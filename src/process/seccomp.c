@@ -6,8 +6,6 @@
 #include <seccomp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -281,7 +279,7 @@ static void list_add_multiplexed(struct filter_list *list, const struct parsed_r
 
 /* Adds the rules for one ABI; returns the highest number that the document names in it. */
 static uint32_t document_list(const struct document *document, uint32_t architecture,
-                              struct filter_list *list) {
+                              struct filter_list *list, struct string_list *unknown) {
     uint32_t mark = architecture == SCMP_ARCH_X32 ? X32_BIT : 0, highest = 0;
     for (size_t i = 0; i < document->rules_count; i++) {
         const struct parsed_rule *rule = &document->rules[i];
@@ -297,6 +295,8 @@ static uint32_t document_list(const struct document *document, uint32_t architec
                 list_add_multiplexed(list, rule, name, architecture, number, one);
                 continue;
             }
+            if (number == __NR_SCMP_ERROR && unknown != NULL && !string_list_contains(unknown, name))
+                string_list_append(unknown, name);
             if (number < 0)
                 continue;
             one.number = (uint32_t)number;
@@ -310,24 +310,26 @@ static uint32_t document_list(const struct document *document, uint32_t architec
 }
 
 /* What the document says about one audit architecture; x32 shares that of x86_64. */
-static void document_layer(const struct document *document, uint32_t architecture,
-                           struct filter_layer *layer) {
+static void document_layer(const struct document *document, uint32_t architecture, struct filter_layer *layer,
+                           struct string_list *unknown) {
     size_t count = 0;
     if (!document_has_architecture(document, architecture)) {
         layer->ranges[count++] = (struct filter_range){0, SCMP_ACT_KILL};
         layer->ranges_count = count;
         return;
     }
-    /* glibc tries new calls first and takes only ENOSYS for "not there". A profile that denies what it does
-     * not name with another errno means the calls that were there when it was written. */
-    bool stub = (document->default_action & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO;
+    /* Why: seccomp.h. With TRACE the tracer knows better. */
+    uint32_t denies = document->default_action & SECCOMP_RET_ACTION_FULL;
+    bool stub = denies == SECCOMP_RET_ERRNO || denies == SECCOMP_RET_KILL_PROCESS ||
+                denies == SECCOMP_RET_KILL_THREAD || denies == SECCOMP_RET_TRAP;
     uint32_t newer = stub ? SCMP_ACT_ERRNO(ENOSYS) : document->default_action;
-    uint32_t highest = document_list(document, architecture, &layer->rules);
+    uint32_t highest = document_list(document, architecture, &layer->rules,
+                                     architecture == seccomp_arch_native() ? unknown : NULL);
     layer->ranges[count++] = (struct filter_range){0, document->default_action};
     if (highest > 0)
         layer->ranges[count++] = (struct filter_range){highest + 1, newer};
     if (architecture == SCMP_ARCH_X86_64 && document_has_architecture(document, SCMP_ARCH_X32)) {
-        highest = document_list(document, SCMP_ARCH_X32, &layer->rules);
+        highest = document_list(document, SCMP_ARCH_X32, &layer->rules, NULL);
         layer->ranges[count++] = (struct filter_range){X32_BIT, document->default_action};
         if (highest > 0)
             layer->ranges[count++] = (struct filter_range){highest + 1, newer};
@@ -343,7 +345,7 @@ static void document_layer(const struct document *document, uint32_t architectur
 
 /* Appends the code for one architecture, and nothing where no document names it. */
 static void architecture_append(const struct document *documents, size_t count, uint32_t architecture,
-                                struct seccomp_program *program) {
+                                struct string_list *unknown, struct seccomp_program *program) {
     bool named = false;
     for (size_t i = 0; i < count; i++)
         named |= document_has_architecture(&documents[i], architecture);
@@ -351,7 +353,7 @@ static void architecture_append(const struct document *documents, size_t count, 
         return;
     struct filter_layer layers[FILTER_LAYERS_MAX] = {0};
     for (size_t i = 0; i < count; i++)
-        document_layer(&documents[i], architecture, &layers[i]);
+        document_layer(&documents[i], architecture, &layers[i], unknown);
     filter_append(program, architecture, layers, count);
     for (size_t i = 0; i < count; i++)
         filter_list_free(&layers[i].rules);
@@ -362,7 +364,7 @@ static fallible check_listener(const struct document *document, const struct oci
                                struct seccomp_program *program, const char **listener_path) {
     if (!document->notifies)
         return NULL;
-    if (source->listener_path == NULL)
+    if (source->listener_path == NULL || source->listener_path[0] == '\0')
         return error_new(ERROR_INVALID, "linux.seccomp: SCMP_ACT_NOTIFY without a listenerPath");
     if (*listener_path != NULL && strcmp(*listener_path, source->listener_path) != 0)
         return error_new(ERROR_UNAVAILABLE,
@@ -374,7 +376,7 @@ static fallible check_listener(const struct document *document, const struct oci
 }
 
 static fallible program_flags(const struct oci_seccomp *const *documents, size_t count,
-                              struct seccomp_program *program) {
+                              const char *listener_path, struct seccomp_program *program) {
     bool given = false;
     for (size_t i = 0; i < count; i++)
         if (documents[i] != NULL) {
@@ -386,12 +388,15 @@ static fallible program_flags(const struct oci_seccomp *const *documents, size_t
     if (!given)
         program->flags |= SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     if ((program->flags & SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) != 0 && !program->has_listener)
-        return error_new(ERROR_INVALID,
-                         "linux.seccomp.flags: WAIT_KILLABLE_RECV without a rule that notifies");
+        return error_new(
+            ERROR_INVALID,
+            "linux.seccomp.flags: SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV without a rule that notifies");
     if (program->has_listener) {
+        program->flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
         /* Without it a signal, for example of a profiling timer, ends a call that waits for the warden, and
-         * the restarted call is judged and recorded again. */
-        program->flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+         * the restarted call is judged and recorded again. Others ask for it if they want it. */
+        if (listener_path[0] != '/')
+            program->flags |= SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
         /* Both flags give their answer in the return value; this one makes a failed TSYNC an errno. */
         if ((program->flags & SECCOMP_FILTER_FLAG_TSYNC) != 0)
             program->flags |= SECCOMP_FILTER_FLAG_TSYNC_ESRCH;
@@ -400,7 +405,7 @@ static fallible program_flags(const struct oci_seccomp *const *documents, size_t
 }
 
 static fallible compile(const struct oci_seccomp *const *sources, size_t count, struct document *documents,
-                        struct seccomp_program *program) {
+                        struct string_list *unknown, struct seccomp_program *program) {
     const char *listener_path = NULL;
     size_t parsed = 0;
     for (size_t i = 0; i < count; i++) {
@@ -419,20 +424,20 @@ static fallible compile(const struct oci_seccomp *const *sources, size_t count, 
                                       SCMP_ARCH_AARCH64, SCMP_ARCH_ARM};
     for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
         if (i == 0 || architectures[i] != architectures[0])
-            architecture_append(documents, parsed, architectures[i], program);
+            architecture_append(documents, parsed, architectures[i], unknown, program);
     /* An ABI that no document names. */
     filter_append_return(program, SCMP_ACT_KILL);
     if (program->count > BPF_MAXINSNS)
         return error_new(ERROR_INVALID, "linux.seccomp: the filter has %zu instructions, the kernel takes %d",
                          program->count, BPF_MAXINSNS);
-    return program_flags(sources, count, program);
+    return program_flags(sources, count, listener_path, program);
 }
 
 fallible seccomp_compile(const struct oci_seccomp *const *documents, size_t count,
-                         struct seccomp_program *out) {
+                         struct string_list *unknown, struct seccomp_program *out) {
     *out = (struct seccomp_program){0};
     struct document parsed[FILTER_LAYERS_MAX] = {0};
-    struct error *failed = compile(documents, count, parsed, out);
+    struct error *failed = compile(documents, count, parsed, unknown, out);
     for (size_t i = 0; i < FILTER_LAYERS_MAX; i++)
         document_clear(&parsed[i]);
     if (failed != NULL)
@@ -486,29 +491,5 @@ fallible seccomp_program_load_file(int directory_fd, const char *name, struct se
     if (saved.count > 0)
         out->instructions = memory_copy(bytes.data + sizeof saved, saved.count * sizeof *out->instructions);
     out->count = saved.count;
-    return NULL;
-}
-
-/* --- installation --- */
-
-fallible seccomp_install(const struct seccomp_program *program, int *listener) {
-    *listener = -1;
-    if (program->instructions == NULL)
-        return NULL;
-    struct sock_fprog filter = {.len = (unsigned short)program->count, .filter = program->instructions};
-    unsigned flags = program->flags;
-    /* libseccomp 2.5.4 answers a second load with the first listener and does not know WAIT_KILLABLE_RECV. */
-    long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);
-    if (result < 0 && errno == EINVAL && (flags & SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV) != 0) {
-        flags &= ~SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
-        result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);
-    }
-    if (result < 0)
-        return error_system(errno, "install", "the seccomp filter%s",
-                            errno == EBUSY ? " (this process is already below a seccomp listener)" : "");
-    if (program->has_listener)
-        *listener = (int)result;
-    else if (result > 0)
-        return error_system(ESRCH, "install", "the seccomp filter in thread %ld", result);
     return NULL;
 }

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "base/text.h"
 #include "libocispec/config.h"
 
 struct seccomp_program {
@@ -19,10 +20,16 @@ struct seccomp_program {
  * observer (last) only sees what all others allow. Joined because one listener can be had for a chain of
  * filters, and an ERRNO of a separate filter would win over the notification that the record needs. For the
  * same reason all documents that notify must name the same listenerPath (ERROR_UNAVAILABLE otherwise), and
- * one without is ERROR_INVALID, as is every word that the specification does not know. Calls that the machine
- * does not know are ignored; calls newer than a profile get ENOSYS where its default is another errno. */
+ * one without is ERROR_INVALID, as is every word that the specification does not know. A listenerPath that is
+ * not absolute means the runtime's own listener.
+ *
+ * Names that neither libseccomp nor this runtime knows are left out of the filter and, once each, appended to
+ * *unknown (which may be NULL). A call whose number is above every one that the profile names (for that ABI)
+ * gets ENOSYS where the default would deny or kill: the profile means the calls that were there when it was
+ * written, and libc tries new ones (clone3, openat2, fchmodat2) and falls back on ENOSYS alone. Where the
+ * default lets the call through (ALLOW, LOG) or asks a tracer, that decides. */
 fallible seccomp_compile(const struct oci_seccomp *const *documents, size_t count,
-                         struct seccomp_program *out);
+                         struct string_list *unknown, struct seccomp_program *out);
 void seccomp_program_free(struct seccomp_program *program);
 /* Raw bytes for the state directory and back, so that exec need not compile again. */
 fallible seccomp_program_save(const struct seccomp_program *program, int directory_fd, const char *name);
@@ -30,3 +37,11 @@ fallible seccomp_program_load_file(int directory_fd, const char *name, struct se
 /* seccomp(2) on the calling thread; async-signal-safe on success. *listener is the notify descriptor or -1.
  * Flags that the kernel lacks (WAIT_KILLABLE_RECV before 5.19) are left out on EINVAL. */
 fallible seccomp_install(const struct seccomp_program *program, int *listener);
+/* The same for a program with a listener, which is given to `deliver` in a thread that the filter does not
+ * hold: sendmsg may itself be a call that waits for the listener's owner (crun #1002). Returns when `deliver`
+ * has, without a system call in between, and the listener is closed then. `deliver` cannot fail: what it
+ * cannot send ends the process. TSYNC, which would reach that thread, is left out: there is no other one. */
+fallible seccomp_install_delivered(const struct seccomp_program *program,
+                                   void (*deliver)(int listener, void *data), void *data);
+/* Whether the filter lets this call of the native ABI through whatever its arguments. */
+bool seccomp_program_allows(const struct seccomp_program *program, int number);

@@ -3,7 +3,10 @@
 load helpers
 
 setup() { setup_container; }
-teardown() { teardown_container; }
+teardown() {
+    [ -z "${AGENT_PID-}" ] || kill "$AGENT_PID" 2>/dev/null || :
+    teardown_container
+}
 
 profile() { # JQ
     configure ".linux.seccomp = $1"
@@ -88,4 +91,267 @@ mode_of() {
     start_sleeper
     run pf exec "$ID" mkdir /x
     ended 1 "Operation not permitted"
+}
+
+# -- actions, arguments, flags --------------------------------------------------------------------------------------
+
+@test "every action does what it says" {
+    local status
+    for case in 'SCMP_ACT_KILL 159' 'SCMP_ACT_KILL_THREAD 159' 'SCMP_ACT_KILL_PROCESS 159' 'SCMP_ACT_TRAP 159' \
+        'SCMP_ACT_ERRNO 1' 'SCMP_ACT_TRACE 1' 'SCMP_ACT_LOG 0' 'SCMP_ACT_ALLOW 0'; do
+        # SIGSYS is 31; with no tracer attached TRACE is ENOSYS
+        profile "{defaultAction: \"SCMP_ACT_ALLOW\", syscalls: [{names: [\"mkdir\", \"mkdirat\"], action: \"${case% *}\"}]}"
+        script_is 'mkdir /x 2>/dev/null; s=$?; rmdir /x 2>/dev/null; exit $s'
+        run pf_run
+        ended "${case#* }"
+    done
+}
+
+@test "youki #3489: a rule over several arguments holds only where all of them do" {
+    profile '{defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["kill"], action: "SCMP_ACT_ERRNO", errnoRet: 28,
+        args: [{index: 0, value: 1, op: "SCMP_CMP_EQ"}, {index: 1, value: 0, op: "SCMP_CMP_EQ"}]}]}'
+    script_is 'sleep 9 & kill -0 1; kill -0 $! && echo other; kill -9 $!'
+    run pf_run
+    ended 0 "No space left on device"
+    contains "$output" other
+}
+
+@test "two conditions on one argument are alternatives" {
+    profile '{defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["kill"], action: "SCMP_ACT_ERRNO", errnoRet: 28,
+        args: [{index: 1, value: 10, op: "SCMP_CMP_EQ"}, {index: 1, value: 12, op: "SCMP_CMP_EQ"}]}]}'
+    script_is 'sleep 9 & for s in 10 12 0; do kill -$s $! 2>/dev/null; echo $s=$?; done; kill -9 $!'
+    is "$(pf_run | tr '\n' ' ')" '10=1 12=1 0=0 '
+}
+
+@test "flags: TSYNC, LOG and SPEC_ALLOW are taken; WAIT_KILLABLE_RECV needs a listener" {
+    profile '{defaultAction: "SCMP_ACT_ALLOW", flags: ["SECCOMP_FILTER_FLAG_TSYNC", "SECCOMP_FILTER_FLAG_LOG", "SECCOMP_FILTER_FLAG_SPEC_ALLOW"],
+        syscalls: [{names: ["mkdir"], action: "SCMP_ACT_ERRNO"}]}'
+    is "$(mode_of)" 2
+    profile '{defaultAction: "SCMP_ACT_ALLOW", flags: ["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"]}'
+    run pf_run
+    ended 1 SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+}
+
+@test "no flags: a filter costs no mitigation against speculation (crun #683: nor does it log)" {
+    profile '{defaultAction: "SCMP_ACT_ALLOW", flags: null, syscalls: [{names: ["mkdir"], action: "SCMP_ACT_ERRNO"}]}'
+    configure '.process.noNewPrivileges = true'
+    command_is grep -E '^Speculation_Store_Bypass:.*(force mitigated)' /proc/self/status
+    run pf_run
+    ended 1
+}
+
+@test "runc #4219: an empty list of architectures is the native one" {
+    profile '{defaultAction: "SCMP_ACT_ALLOW", architectures: [], syscalls: [{names: ["mkdir", "mkdirat"], action: "SCMP_ACT_ERRNO"}]}'
+    script_is 'mkdir /x'
+    run pf_run
+    ended 1 "Operation not permitted"
+}
+
+@test "a filter that is larger than the kernel takes is one error, and nothing is left" {
+    # jq: 3000 rules that cannot be joined
+    profile '{defaultAction: "SCMP_ACT_ALLOW", syscalls: [range(3000) | {names: ["kill"], action: "SCMP_ACT_ERRNO", args: [{index: 0, value: ., op: "SCMP_CMP_EQ"}]}]}'
+    run pf_run
+    ended 1 "the kernel takes 4096"
+}
+
+@test "crun #156: unknown calls are named in a warning; with the annotation they are an error" {
+    profile '{defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["no_such_call_ever", "nor_this_one", "mkdirat", "no_such_call_ever"], action: "SCMP_ACT_ERRNO"}]}'
+    run pf_run
+    ended 0 "warning: linux.seccomp.syscalls: unknown system calls are ignored: no_such_call_ever nor_this_one"
+    configure '.annotations["run.oci.seccomp_fail_unknown_syscall"] = "1"'
+    run pf_run
+    ended 1 'unknown system call "no_such_call_ever"'
+}
+
+@test "runc #4900: personality of the runtime itself is not in the filter's way" {
+    profile '{defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["personality", "rt_sigprocmask", "close_range", "capset", "setgroups", "setresuid"], action: "SCMP_ACT_KILL_PROCESS"}]}'
+    configure '.process.noNewPrivileges = true'
+    command_is true
+    run pf_run
+    ended 0
+}
+
+# -- calls newer than the profile -----------------------------------------------------------------------------------
+
+# Exit status: the errno of system call NUMBER.
+errno_of() { # NUMBER
+    command_is /syscall "$1"
+    run pf_run
+    echo "$status"
+}
+
+@test "a call newer than every one that the profile names is ENOSYS, an older one the default" {
+    cat >"$WORK/syscall.c" <<'C'
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv) { return argc == 2 && syscall(atol(argv[1]), -1, 0, 0, 0, 0, 0) == -1 ? errno : 0; }
+C
+    cc -static -o "$ROOT/syscall" "$WORK/syscall.c"
+    local allowed
+    allowed='["read","write","openat","close","fstat","newfstatat","mmap","mprotect","munmap","brk","arch_prctl","set_tid_address","set_robust_list","rseq","prlimit64","readlink","readlinkat","getrandom","execve","exit_group","uname"]'
+    # rseq is 334; 165 is mount, 435 clone3
+    profile "{defaultAction: \"SCMP_ACT_ERRNO\", syscalls: [{names: $allowed, action: \"SCMP_ACT_ALLOW\"}]}"
+    configure '.process.noNewPrivileges = true'
+    is "$(errno_of 165)" 1
+    is "$(errno_of 435)" 38
+    is "$(errno_of 452)" 38
+    # a default that kills would do so to every program of a newer libc
+    profile "{defaultAction: \"SCMP_ACT_KILL_PROCESS\", syscalls: [{names: $allowed, action: \"SCMP_ACT_ALLOW\"}]}"
+    is "$(errno_of 165)" 159
+    is "$(errno_of 435)" 38
+    # named: what the rule says
+    profile "{defaultAction: \"SCMP_ACT_ERRNO\", syscalls: [{names: $allowed, action: \"SCMP_ACT_ALLOW\"}, {names: [\"clone3\"], action: \"SCMP_ACT_ERRNO\", errnoRet: 28}]}"
+    is "$(errno_of 435)" 28
+    is "$(errno_of 434)" 1
+    is "$(errno_of 437)" 38
+    # a default that lets through lets through
+    profile '{defaultAction: "SCMP_ACT_LOG", syscalls: [{names: ["mkdir"], action: "SCMP_ACT_ERRNO"}]}'
+    is "$(errno_of 437)" 22
+}
+
+# -- listenerPath ---------------------------------------------------------------------------------------------------
+
+# An agent; $AGENT is its socket, $WORK/agent.log what it was told.
+start_agent() { # [NUMBER=ERRNO...]
+    AGENT=$WORK/agent.sock
+    "$PINFOLD_TESTS/bats/seccomp-agent" "$AGENT" "$WORK/agent.log" "$@" 3>&- >"$WORK/agent.out" 2>&1 &
+    AGENT_PID=$!
+    wait_for test -S "$AGENT"
+}
+stop_agent() {
+    is "$(cat "$WORK/agent.out")" ''
+    kill "$AGENT_PID"
+    wait "$AGENT_PID" || :
+    AGENT_PID=''
+}
+notify() { # NAME...
+    local names
+    names=$(jq -cn '$ARGS.positional' --args -- "$@")
+    profile "{defaultAction: \"SCMP_ACT_ALLOW\", listenerPath: \"$AGENT\", listenerMetadata: \"of this test\", syscalls: [{names: $names, action: \"SCMP_ACT_NOTIFY\"}]}"
+}
+
+@test "listenerPath: the agent gets the container process state and the listener, and answers" {
+    start_agent 83=28 258=28
+    notify mkdir mkdirat
+    configure '.annotations.key = "value" | .process.args = ["sh", "-c", "mkdir /x; sleep 1000"]'
+    pf_create
+    [ ! -s "$WORK/agent.log" ] || fail "asked before start"
+    pf start "$ID"
+    wait_for grep -q 'No space left' "$WORK/stderr"
+    is "$(jq -c '[.fds, .metadata, .state.status, .state.id, .state.bundle, .state.annotations.key]' "$WORK/agent.log")" \
+        "[[\"seccompFd\"],\"of this test\",\"creating\",\"$ID\",\"$BUNDLE\",\"value\"]"
+    is "$(jq .pid "$WORK/agent.log")" "$(state_of .pid)"
+    is "$(jq .state.pid "$WORK/agent.log")" "$(state_of .pid)"
+    is "$(jq -r '[.ociVersion, .state.ociVersion] | unique | length' "$WORK/agent.log")" 1
+    stop_agent
+}
+
+@test "listenerPath: exec sends its own listener" {
+    start_agent 83=28 258=28
+    notify mkdir mkdirat
+    start_sleeper
+    run pf exec "$ID" mkdir /x
+    ended 1 "No space left on device"
+    is "$(jq -sc 'map(.state.status)' "$WORK/agent.log")" '["creating","running"]'
+    is "$(jq -sc '.[1] | .pid != .state.pid' "$WORK/agent.log")" true
+    is "$(jq -sc '.[1].state.pid' "$WORK/agent.log")" "$(state_of .pid)"
+    stop_agent
+}
+
+@test "crun #1002: no deadlock where sendmsg, futex, close and execve are themselves notified" {
+    start_agent
+    notify sendmsg sendto recvmsg recvfrom futex close execve write nanosleep sched_yield
+    command_is echo done
+    is "$(LIMIT=20 pf_run)" done
+    grep -qx 'call 59' "$WORK/agent.log.calls"
+    # nothing of ours went through the filter: the first call that was asked about is execve
+    is "$(head -1 "$WORK/agent.log.calls")" 'call 59'
+    stop_agent
+}
+
+@test "runc #4796: nobody but the agent keeps the listener: without it a notified call is ENOSYS" {
+    start_agent
+    notify mkdir mkdirat
+    start_sleeper
+    run pf exec "$ID" mkdir /x
+    ended 0
+    stop_agent
+    LIMIT=10 run pf exec "$ID" mkdir /y
+    ended 255 listenerPath
+    script_is 'read x; mkdir /y'
+    pf delete --force "$ID"
+    rm "$AGENT"
+    start_agent
+    mkfifo "$WORK/in"
+    pf create --bundle "$BUNDLE" "$ID" <"$WORK/in" >"$WORK/stdout" 2>"$WORK/stderr" 3>&- &
+    exec 9>"$WORK/in"
+    wait $!
+    pf start "$ID"
+    stop_agent
+    echo go >&9
+    exec 9>&-
+    wait_status stopped
+    contains "$(cat "$WORK/stderr")" "Function not implemented"
+}
+
+@test "listenerPath: no agent there is an error of start that names it" {
+    AGENT=$WORK/nobody.sock
+    notify mkdir
+    run pf_run
+    ended 1 "linux.seccomp.listenerPath $WORK/nobody.sock"
+}
+
+@test "SCMP_ACT_NOTIFY needs a listenerPath, and a listenerPath an absolute path" {
+    profile '{defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["mkdir"], action: "SCMP_ACT_NOTIFY"}]}'
+    run pf_run
+    ended 1 "without a listenerPath"
+    profile '{defaultAction: "SCMP_ACT_ALLOW", listenerPath: "warden", syscalls: [{names: ["mkdir"], action: "SCMP_ACT_NOTIFY"}]}'
+    run pf_run
+    ended 1 'listenerPath: expected an absolute path'
+    profile '{defaultAction: "SCMP_ACT_NOTIFY", listenerPath: "/run/x.sock"}'
+    run pf_run
+    ended 1 defaultAction
+}
+
+@test "a listenerPath that is longer than a socket address" {
+    local deep=$WORK/$(printf 'd%.0s' $(seq 120))
+    mkdir "$deep"
+    start_agent 83=28 258=28
+    mv "$AGENT" "$deep/agent.sock"
+    AGENT=$deep/agent.sock
+    notify mkdir mkdirat
+    command_is mkdir /x
+    run pf_run
+    ended 1 "No space left on device"
+    stop_agent
+}
+
+@test "agent: with a listenerPath the user's agent has the listener, and denied calls stay denied" {
+    POLICY=agent
+    start_agent 83=28 258=28
+    notify mkdir mkdirat mount umount2 setns
+    configure '.linux.seccomp.architectures = ["SCMP_ARCH_X86_64"]'
+    script_is 'mkdir /tmp/x; mount -t tmpfs tmpfs /tmp 2>&1; echo kept'
+    run pf_run
+    ended 0 "No space left on device"
+    contains "$output" "permission denied (are you root?)"
+    contains "$output" kept
+    # the agent was never asked about a call that the sandbox denies: its "continue" would have allowed it
+    is "$(sort -u "$WORK/agent.log.calls")" 'call 83'
+    has_record mechanism.degraded '.message | contains("not recorded one by one")'
+    is "$(denials syscall.not_allowed)" 0
+    run pf explain --bundle "$BUNDLE"
+    contains "$output" "recorded as mechanism.degraded"
+    stop_agent
+}
+
+@test "agent: a profile that denies the calls by which the listener is handed over" {
+    POLICY=agent
+    profile '{defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["sendmsg", "recvfrom", "recvmsg", "close", "futex", "nanosleep", "sched_yield"], action: "SCMP_ACT_ERRNO"}]}'
+    script_is 'mount -t tmpfs tmpfs /tmp; echo ended'
+    run pf_run
+    ended 0 "permission denied (are you root?)"
+    contains "$output" ended
+    has_record syscall.not_allowed
 }

@@ -217,7 +217,7 @@ static char *watch_close(struct watch *watch) {
 static int watched_run(struct watch *watch, void (*body)(void *), void *argument) {
     struct seccomp_program program;
     const struct oci_seccomp *const documents[] = {watch->denied, NULL, watch->observed};
-    succeed(seccomp_compile(documents, 3, &program));
+    succeed(seccomp_compile(documents, 3, NULL, &program));
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
     pid_t pid = fork();
