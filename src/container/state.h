@@ -44,7 +44,8 @@ struct container {
     bool hooks_begun; /* this process is its create and ran hooks: those for the end are due (runtime.md) */
 };
 
-/* FORCED: locked, and a state file that cannot be read counts as none, with a warning (for delete --force). */
+/* FORCED: locked, and a state file that cannot be read counts as none, with a warning (for delete --force).
+ */
 enum container_lock { CONTAINER_UNLOCKED, CONTAINER_LOCKED, CONTAINER_FORCED };
 
 /* The specification asks for uniqueness only; this is what engines use: [A-Za-z0-9_+-][A-Za-z0-9_+.-]*, at

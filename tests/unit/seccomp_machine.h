@@ -23,7 +23,8 @@
 /* --- the machine --- */
 
 /* Runs a filter as the kernel would. Ends the test on anything that the kernel's verifier refuses. */
-static inline uint32_t verdict_of(const struct sock_filter *code, size_t count, const struct seccomp_data *data) {
+static inline uint32_t verdict_of(const struct sock_filter *code, size_t count,
+                                  const struct seccomp_data *data) {
     uint32_t a = 0;
     for (size_t pc = 0; pc < count; pc++) {
         const struct sock_filter *i = &code[pc];
@@ -61,7 +62,7 @@ static inline uint32_t verdict_of(const struct sock_filter *code, size_t count, 
 }
 
 static inline uint32_t verdict(const struct seccomp_program *program, uint32_t arch, int number, uint64_t a0,
-                        uint64_t a1, uint64_t a2) {
+                               uint64_t a1, uint64_t a2) {
     struct seccomp_data data = {.nr = number, .arch = arch, .args = {a0, a1, a2}};
     return verdict_of(program->instructions, program->count, &data);
 }
@@ -87,7 +88,8 @@ static inline struct oci_seccomp *document(const char *default_action) {
     return result;
 }
 
-static inline struct oci_seccomp_rule *add(struct oci_seccomp *to, const char *name, const char *action, int error) {
+static inline struct oci_seccomp_rule *add(struct oci_seccomp *to, const char *name, const char *action,
+                                           int error) {
     to->syscalls = memory_resize(to->syscalls, to->syscalls_count + 1, sizeof *to->syscalls);
     struct oci_seccomp_rule *rule = &to->syscalls[to->syscalls_count++];
     *rule = (struct oci_seccomp_rule){.action = memory_copy_string(action)};
@@ -98,14 +100,14 @@ static inline struct oci_seccomp_rule *add(struct oci_seccomp *to, const char *n
 }
 
 static inline void when(struct oci_seccomp_rule *rule, uint32_t index, const char *op, uint64_t value,
-                 uint64_t two) {
+                        uint64_t two) {
     rule->args = memory_resize(rule->args, rule->args_count + 1, sizeof *rule->args);
     rule->args[rule->args_count++] = (struct oci_seccomp_argument){
         .index = index, .value = value, .value_two = two, .op = memory_copy_string(op)};
 }
 
-static inline struct seccomp_program compile(const struct oci_seccomp *first, const struct oci_seccomp *second,
-                                      const struct oci_seccomp *third) {
+static inline struct seccomp_program
+compile(const struct oci_seccomp *first, const struct oci_seccomp *second, const struct oci_seccomp *third) {
     struct seccomp_program program;
     succeed(seccomp_compile((const struct oci_seccomp *const[]){first, second, third}, 3, NULL, &program));
     return program;

@@ -1,5 +1,5 @@
-/* The filter: verdicts of the compiled instructions, by an interpreter of our own, and what a real kernel says to
- * a child. test_seccomp_meaning.c compares whole documents. */
+/* The filter: verdicts of the compiled instructions, by an interpreter of our own, and what a real kernel
+ * says to a child. test_seccomp_meaning.c compares whole documents. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -424,6 +424,8 @@ static void wrong_documents(void **state) {
         when(add(bad, "socket", "SCMP_ACT_ERRNO", 1), 0, "SCMP_CMP_EQ", (uint64_t)i, 0);
     refuse(bad, "4096");
 }
+
+#endif
 
 /* --- the file and the kernel --- */
 

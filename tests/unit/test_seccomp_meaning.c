@@ -1,5 +1,5 @@
-/* The filter's verdicts for whole documents: podman's profile against libseccomp's own generator, and chains of
- * random ones against a plain reading of them. */
+/* The filter's verdicts for whole documents: podman's profile against libseccomp's own generator, and chains
+ * of random ones against a plain reading of them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
