@@ -461,7 +461,8 @@ static struct error *hooks_outside(struct creation *creation) {
     if (hooks == NULL)
         return NULL;
     creation->container->hooks_begun = true;
-    memory_owned char *state = container_state_text(creation->container, "creating");
+    /* runtime.md, "State": created is "after step 2", and these are steps 3 and 4. */
+    memory_owned char *state = container_state_text(creation->container, "created");
     struct hook_context context = {"prestart", state, creation->prepared.facts->bundle, environ};
     TRY(hooks_run(hooks->prestart, hooks->prestart_count, &context));
     context.point = "createRuntime";

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -120,6 +121,26 @@ struct terminal_ends {
     int leader, other;
 };
 
+/* Takes off what masks and decoys have mounted on the bundle: hooks read config.json there. The copies of it
+ * inside the root stay. */
+static struct error *bundle_uncover(const char *bundle, int uncovered) {
+    enum { LAYERS_MAX = 4 };
+    struct stat wanted, found;
+    if (fstat(uncovered, &wanted) < 0)
+        return error_system(errno, "stat", "bundle %s", bundle);
+    for (int i = 0; i < LAYERS_MAX; i++) {
+        if (stat(bundle, &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino)
+            return NULL;
+        if (umount2(bundle, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+            break;
+    }
+    return error_system(errno, "uncover", "bundle %s", bundle);
+}
+
+static bool has_create_container_hooks(const struct oci_config *config) {
+    return config->hooks != NULL && config->hooks->create_container_count > 0;
+}
+
 static struct error *root_prepare(const struct init_plan *plan, struct rootfs *root,
                                   struct terminal_ends *terminal) {
     const struct oci_config *config = plan->hardened->config;
@@ -145,7 +166,8 @@ static struct error *root_prepare(const struct init_plan *plan, struct rootfs *r
         TRY(terminal_open(pts, config->process, &terminal->leader, &terminal->other));
         TRY(console_bind(root, terminal->other));
     }
-    return masks_attach(root, config->linux_config, staging);
+    TRY(masks_attach(root, config->linux_config, staging));
+    return has_create_container_hooks(config) ? bundle_uncover(plan->facts->bundle, staging) : NULL;
 }
 
 /* ---- identity and command ---- */
@@ -242,9 +264,10 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     struct terminal_ends terminal = {-1, -1};
     TRY(root_prepare(plan, &root, &terminal));
     TRY(stage_report(plan, INIT_HOOKS, &go));
-    if (config->hooks != NULL && config->hooks->create_container_count > 0) {
-        memory_owned char *state = inside_state(plan, "creating");
-        struct hook_context context = {"createContainer", state, plan->facts->bundle, NULL};
+    if (has_create_container_hooks(config)) {
+        memory_owned char *state = inside_state(plan, "created");
+        /* In the root, as hooks of runc's expect that bind files into it; the bundle is in the state. */
+        struct hook_context context = {"createContainer", state, plan->root_path, NULL};
         TRY(hooks_run(config->hooks->create_container, config->hooks->create_container_count, &context));
     }
     if (config->root->readonly)

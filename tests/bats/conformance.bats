@@ -77,3 +77,16 @@ END
     after=$(cat /proc/self/mountinfo)
     is "$after" "$before"
 }
+
+@test "a createContainer hook finds the bundle, and the root as its working directory" {
+    configure --arg out "$BUNDLE/out" '.hooks.createContainer = [{path: "/bin/sh",
+        args: ["sh", "-c", "cat >\($out); pwd >>\($out); head -c1 config.json ../config.json 2>/dev/null >>\($out);
+                            touch ./work/here && mount --bind ../source ./work/here"], env: ["PATH=/bin:/usr/bin"]}]'
+    echo bound >"$BUNDLE/source"
+    script_is 'cat /work/here; ls -A /sys/firmware'
+    run pf_run
+    ended 0
+    is "$output" bound # and masked paths are still empty
+    is "$(jq -r '.status, .bundle' <(head -1 "$BUNDLE/out") | xargs)" "created $(realpath "$BUNDLE")"
+    contains "$(cat "$BUNDLE/out")" "$(realpath "$ROOT")"
+}

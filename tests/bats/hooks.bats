@@ -53,8 +53,7 @@ hook() { # KIND NAME
     pf_create
     pid=$(state_of .pid)
     is "$(jq -r '[.id, .bundle, .annotations.key] | join(" ")' "$WORK/one.state")" "$ID $(realpath "$BUNDLE") a/b"
-    # the specification's words allow both
-    matches "$(jq -r .status "$WORK/one.state")" '^(creating|created)$'
+    is "$(jq -r .status "$WORK/one.state")" created
     is "$(jq -r .pid "$WORK/one.state")" "$pid"
     # consumers match the bytes: slashes are not escaped
     contains "$(cat "$WORK/one.state")" "a/b"
