@@ -75,6 +75,16 @@ static char *default_root(void) {
     return text_formatted("/tmp/pinfold-%u", geteuid());
 }
 
+/* The policy of the link that we were called by, as in pinfold-npm: for callers that can give a runtime no
+ * flag (containerd, a RuntimeClass). Whoever chooses what is executed chooses the flags too, so the name is
+ * as trusted as they are; a name without such a policy fails in policy_select. NULL: plain pinfold. */
+static const char *policy_of_name(const char *called) {
+    const char *slash = strrchr(called, '/'), *name = slash != NULL ? slash + 1 : called;
+    const char prefix[] = "pinfold-";
+    return text_starts_with(name, prefix) && name[sizeof prefix - 1] != '\0' ? name + sizeof prefix - 1
+                                                                             : NULL;
+}
+
 /* In a directory that everybody writes to, the name that we would take may be taken already: whoever owns it
  * could put another config.json, hooks included, in the place of ours. */
 static struct error *default_root_check(const char *root) {
@@ -190,6 +200,8 @@ int main(int argc, char **argv) {
         return warden_main();
     memory_owned char *root = default_root();
     struct global_options global = {.runtime.root = root};
+    if (argc > 0)
+        global.runtime.policy_name = policy_of_name(argv[0]);
     int exit_status = 0;
     error_owned error = dispatch(&global, argc, argv, &exit_status);
     if (error == NULL)

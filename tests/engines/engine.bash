@@ -58,7 +58,7 @@ engine_end() {
         sleep 0.1
     done
     for process in /proc/[0-9]*; do
-        [ "$(readlink -f "$process/exe" 2>/dev/null)" != "$PINFOLD" ] ||
+        ! [ "$process/exe" -ef "$PINFOLD" ] ||
             echo "left behind: process ${process#/proc/}: $(tr '\0' ' ' <"$process/cmdline")" >&2
     done
     find /sys/fs/cgroup -maxdepth 3 -type d -name "engine-$$" | sed 's/^/left behind: cgroup /' >&2
@@ -144,15 +144,17 @@ of() { # NAME TEMPLATE
 # What is left of a container by its long id: fails and prints it.
 nothing_left_of() { # ID
     local found='' try process
-    for try in $(seq 20); do
+    for try in $(seq 30); do
         found=$(
             grep -F "$1" "/proc/$HOLDER/mountinfo" | awk '{ print "mount " $5 }'
             find "/proc/$HOLDER/root/sys/fs/cgroup" -type d -name "*$1*" | sed 's/^/cgroup /'
             find "/proc/$HOLDER/root/run/pinfold" -mindepth 1 -name "*$1*" 2>/dev/null | sed 's/^/state /'
-            for process in /proc/[0-9]*; do
-                [ "$(readlink -f "$process/exe" 2>/dev/null)" != "$PINFOLD" ] ||
-                    [ "$(cut -d' ' -f3 "$process/stat" 2>/dev/null)" = Z ] || echo "process ${process#/proc/} of pinfold"
-                tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep -q "conmon.*$1" && echo "process ${process#/proc/}: conmon"
+            # conmon, a shim; and wardens: no other container of the agent policy runs then
+            grep -lsF -f - /proc/[0-9]*/cmdline <<<"$1" | while read -r process; do
+                echo "process $process: $(tr '\0' ' ' <"$process")"
+            done
+            for process in /proc/[0-9]*; do # a zombie has no exe
+                ! [ "$process/exe" -ef "$PINFOLD" ] || echo "process ${process#/proc/} of pinfold"
             done
             :
         )
@@ -161,6 +163,14 @@ nothing_left_of() { # ID
     done
     printf 'left behind: %s\n' "$found" >&2
     return 1
+}
+
+# A process that would use the processor does not: it is frozen.
+stands_still() { # PID
+    local before
+    before=$(cut -d' ' -f14,15 "/proc/$1/stat")
+    sleep 0.5
+    is "$(cut -d' ' -f14,15 "/proc/$1/stat")" "$before"
 }
 
 # -- the network --------------------------------------------------------------------------------------------------
@@ -198,17 +208,45 @@ forget_sent() {
 arrived() { # tcp|udp: bytes at the listener
     cat "$HOUSE/listener/$1" 2>/dev/null | wc -c
 }
-# A listener on port 9000 of every address of the house, until the file's end.
-listen() {
-    mkdir -p "$HOUSE/listener"
-    inside python3 "$ENGINES/listen.py" "$HOUSE/listener" 9000 >"$HOUSE/listener/log" 2>&1 </dev/null &
-    local try
+# A listener on port 9000 (or another one, with its own directory) of every address of the house, until the file's end.
+listen() { # [PORT DIRECTORY]
+    local try directory=$HOUSE/${2:-listener}
+    mkdir -p "$directory"
+    inside python3 "$ENGINES/listen.py" "$directory" "${1:-9000}" >"$directory/log" 2>&1 </dev/null &
     for try in $(seq 100); do
-        [ ! -e "$HOUSE/listener/ready" ] || return 0
+        [ ! -e "$directory/ready" ] || return 0
         sleep 0.05
     done
-    cat "$HOUSE/listener/log" >&2
+    cat "$directory/log" >&2
     return 1
+}
+
+# No byte of any kind leaves a container of the agent policy, whatever network the engine gives it; the file says what
+# exec_in() is.
+walled() { # NAME GATEWAY [GATEWAY6]
+    local target
+    forget_sent
+    for target in "$2" 203.0.113.9 169.254.169.254 10.88.0.1; do
+        run exec_in "$1" reach tcp "$target" 9000
+        ended 1 "connect: ECONNREFUSED"
+    done
+    for target in "udp $2 9000" "udp 203.0.113.9 53" "udp 255.255.255.255 67" "icmp $2 0" "icmp 203.0.113.9 0"; do
+        run exec_in "$1" reach $target
+        ended 1
+        matches "$output" 'EPERM|EACCES|ECONNREFUSED|ENETUNREACH'
+    done
+    for target in ${3-} 2001:db8::9; do
+        for kind in tcp udp icmp; do
+            run exec_in "$1" reach $kind "$target" 9000
+            ended 1
+            matches "$output" 'EPERM|EACCES|ECONNREFUSED|ENETUNREACH|EHOSTUNREACH|EADDRNOTAVAIL'
+        done
+    done
+    exec_in "$1" sh -c 'nslookup example.org; ping -c 1 -W 1 203.0.113.9; ping6 -c 1 -W 1 2001:db8::9; arping -c 1 10.88.0.1; echo x | nc -w 1 203.0.113.9 80; udpsvd' >/dev/null 2>&1 || :
+    sleep 0.3
+    is "tcp $(arrived tcp) udp $(arrived udp)" "tcp 0 udp 0"
+    is "ip4 $(sent ip4) tcp $(sent tcp) udp $(sent udp) icmp $(sent icmp)" "ip4 0 tcp 0 udp 0 icmp 0"
+    is "ip6 $(sent ip6) icmp6 $(sent icmp6)" "ip6 0 icmp6 0"
 }
 
 # -- records ------------------------------------------------------------------------------------------------------
