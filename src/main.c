@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "cli/cli.h"
@@ -65,12 +66,20 @@ static void usage(void) {
          "  --version, --help");
 }
 
+/* Root of a user namespace, as which podman runs a user's containers. The number is fixed (PROC_USER_INIT_INO
+ * of include/linux/proc_ns.h). */
+static bool is_mapped_root(void) {
+    struct stat status;
+    return stat("/proc/self/ns/user", &status) == 0 && status.st_ino != 0xEFFFFFFDu;
+}
+
 static char *default_root(void) {
     const char *runtime_directory = getenv("XDG_RUNTIME_DIR");
+    bool usable = runtime_directory != NULL && runtime_directory[0] == '/';
     /* By who we are, not by the variable: engines set it for root as well. */
-    if (geteuid() == 0)
+    if (geteuid() == 0 && !(usable && is_mapped_root() && access(runtime_directory, W_OK) == 0))
         return memory_copy_string("/run/pinfold");
-    if (runtime_directory != NULL && runtime_directory[0] == '/')
+    if (usable)
         return text_formatted("%s/pinfold", runtime_directory);
     return text_formatted("/tmp/pinfold-%u", geteuid());
 }
@@ -103,11 +112,44 @@ static struct error *default_root_check(const char *root) {
     return NULL;
 }
 
+/* What our own records begin with. */
+static bool is_our_record(const char *line) {
+    return text_starts_with(line, "{\"level\":\"error\",\"msg\":") || text_starts_with(line, "time=\"");
+}
+
+/* Whether all lines of the file are earlier records of ours: then they go, because podman parses the file as
+ * one object. A file that somebody else writes to as well is appended to. */
+static bool holds_only_our_records(const char *path) {
+    struct stat status;
+    text_owned struct text bytes = {0};
+    if (stat(path, &status) < 0 || !S_ISREG(status.st_mode))
+        return false;
+    struct error *error = file_read(AT_FDCWD, path, 1024 * 1024, &bytes);
+    if (error != NULL) {
+        error_ignore(error); /* not readable, or far too long for records of ours */
+        return false;
+    }
+    for (const char *line = text_string(&bytes); *line != '\0'; line += strcspn(line, "\n")) {
+        line += *line == '\n';
+        if (*line != '\0' && !is_our_record(line))
+            return false;
+    }
+    return true;
+}
+
+/* A string in logfmt's quotes. */
+static void logfmt_quote(const char *message, struct text *out) {
+    json_owned struct json_writer quoted = {0};
+    json_string(&quoted, message); /* the same escapes */
+    text_append(out, text_string(&quoted.text));
+}
+
 /* Exactly one record in the file: podman parses it as a whole, containerd reads the last error. */
 static void log_write(const struct global_options *global, const char *message) {
     if (global->log == NULL)
         return;
-    fd_owned int fd = open(global->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int mode = holds_only_our_records(global->log) ? O_TRUNC : O_APPEND;
+    fd_owned int fd = open(global->log, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | mode, 0644);
     if (fd < 0)
         return;
     struct tm parts;
@@ -123,7 +165,9 @@ static void log_write(const struct global_options *global, const char *message) 
         json_object_end(&json);
         text_append(&json.text, "\n");
     } else {
-        text_format(&json.text, "time=\"%s\" level=error msg=\"%s\"\n", stamp, message);
+        text_format(&json.text, "time=\"%s\" level=error msg=", stamp);
+        logfmt_quote(message, &json.text);
+        text_append(&json.text, "\n");
     }
     error_ignore(
         fd_write_all(fd, text_string(&json.text), json.text.length, global->log)); /* stderr has it too */
@@ -132,7 +176,7 @@ static void log_write(const struct global_options *global, const char *message) 
 /* containerd takes a missing log file for an error of its own. */
 static void log_open(const struct global_options *global) {
     if (global->log != NULL)
-        fd_close(open(global->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+        fd_close(open(global->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644));
 }
 
 static struct error *cgroup_manager_parse(const char *name, bool systemd, enum cgroup_manager *out) {
@@ -172,9 +216,10 @@ static struct error *dispatch(struct global_options *global, int argc, char **ar
         {"V", 'V', OPTION_FLAG, &version, NULL},
         {NULL, 0, OPTION_FLAG, NULL, NULL},
     };
-    TRY(options_parse("pinfold", options, argc, argv, &first, &help));
+    struct error *error = options_parse("pinfold", options, argc, argv, &first, &help);
     global->log_json = log_format != NULL && strcmp(log_format, "json") == 0;
     log_open(global);
+    TRY(error); /* into the log, too */
     if (version) {
         version_print();
         return NULL;

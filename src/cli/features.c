@@ -3,7 +3,9 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "libocispec/names.h"
 #include "rootfs/mount_options.h"
+#include "sys/calls.h"
 
 struct error *features_command(const struct global_options *global, int argc, char **argv, int *exit_status) {
     (void)global;
@@ -13,15 +15,18 @@ struct error *features_command(const struct global_options *global, int argc, ch
         return error_new(ERROR_USAGE, "\"features\" takes no argument");
     string_list_owned struct string_list mount_options = {0};
     mount_options_known(&mount_options);
-    static const char *const unsafe_annotations[] = {"dev.pinfold.", NULL};
-    static const char *const seccomp_flags[] = {"SECCOMP_FILTER_FLAG_TSYNC", "SECCOMP_FILTER_FLAG_LOG",
-                                                "SECCOMP_FILTER_FLAG_SPEC_ALLOW", NULL};
+    /* What changes what a container may do; a name that ends with a dot stands for all that begin so. */
+    static const char *const unsafe_annotations[] = {"dev.pinfold.", "run.oci.keep_original_groups", NULL};
+    string_list_owned struct string_list seccomp_flags = {0};
+    for (size_t i = 0; oci_seccomp_flags[i] != NULL; i++)
+        if (sys_seccomp_flag_supported(oci_seccomp_flags[i]))
+            string_list_append(&seccomp_flags, oci_seccomp_flags[i]);
     struct oci_features features = {
         .mount_options = (const char *const *)mount_options.items,
         .cgroup_v1 = true,
         .cgroup_v2 = true,
         .seccomp = true,
-        .seccomp_flags = seccomp_flags,
+        .seccomp_flags = (const char *const *)seccomp_flags.items,
         .unsafe_annotations = unsafe_annotations,
     };
     json_owned struct json_writer json = {0};

@@ -35,6 +35,27 @@ static void option_set(const struct option *option, const char *value) {
     }
 }
 
+/* Letters together as getopt(3) has them: "-dt", "-bDIR", "-db DIR". Nothing is set unless all are known. */
+static bool letters_set(const struct option *options, const char *word, const char *next, int *index) {
+    for (int setting = 0; setting < 2; setting++)
+        for (const char *letter = word; *letter != '\0'; letter++) {
+            const struct option *option = option_find(options, letter, 1);
+            if (option == NULL || option->letter != *letter)
+                return false;
+            bool value = takes_value(option);
+            const char *given = letter[1] != '\0' ? letter + 1 : next;
+            if (value && given == NULL)
+                return false;
+            if (setting == 1)
+                option_set(option, value ? given : NULL);
+            if (value && setting == 1 && letter[1] == '\0')
+                ++*index;
+            if (value)
+                break;
+        }
+    return true;
+}
+
 struct error *options_parse(const char *command, const struct option *options, int argc, char **argv,
                             int *first, bool *help) {
     *help = false;
@@ -54,6 +75,9 @@ struct error *options_parse(const char *command, const struct option *options, i
             continue;
         }
         const struct option *option = option_find(options, word, length);
+        if (option == NULL && argv[index][1] != '-' &&
+            letters_set(options, word, index + 1 < argc ? argv[index + 1] : NULL, &index))
+            continue;
         if (option == NULL)
             return error_new(ERROR_USAGE, "%s: unknown option %s (see %s --help)", command, argv[index],
                              command);

@@ -1,5 +1,6 @@
 /* The command line as engines use it: `--x v` and `--x=v`, long options with one dash too, repeats (the last
- * wins), short ones alone; options end at the first word that is none, so that a command's own are not eaten.
+ * wins), short ones alone or together; options end at the first word that is none, so that a command's own
+ * are not eaten.
  */
 #pragma once
 

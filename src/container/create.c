@@ -234,6 +234,9 @@ static struct error *listen_fds_apply(struct creation *creation) {
 
 /* What the caller's environment asks for; not stored, because it is nothing to a later exec. */
 static struct error *callers_environment_apply(struct creation *creation) {
+    struct oci_config *config = creation->prepared.hardened->config;
+    if (container_keeps_groups(config))
+        config->process->user.additional_gids_count = 0;
     TRY(listen_fds_apply(creation));
     TRY(notify_socket_offer(creation->container, creation->prepared.hardened));
     creation->sources = sources_of(creation->prepared.hardened);
@@ -439,7 +442,8 @@ static struct error *init_await(struct creation *creation, enum init_stage expec
 }
 
 static struct error *init_go(struct creation *creation) {
-    struct init_go go = {.allow_setgroups = creation->allow_setgroups};
+    bool keep = container_keeps_groups(creation->prepared.hardened->config);
+    struct init_go go = {.allow_setgroups = creation->allow_setgroups && !keep};
     if (send(creation->sync[0], &go, sizeof go, MSG_NOSIGNAL) < 0)
         return error_system(errno, "tell", "the container's init to go on");
     return NULL;

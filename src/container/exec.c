@@ -181,7 +181,11 @@ static struct error *become_program(struct execution *execution) {
     if (sys_keyctl_join_session(NULL) < 0 && errno != ENOSYS && errno != EDQUOT && errno != EPERM)
         return error_system(errno, "join", "a session keyring");
     TRY(terminal_prepare(execution));
-    bool allow_setgroups = execution->config->linux_config->uid_mappings_count == 0 || geteuid() == 0;
+    bool keep_groups = container_keeps_groups(execution->config);
+    bool allow_setgroups =
+        !keep_groups && (execution->config->linux_config->uid_mappings_count == 0 || geteuid() == 0);
+    if (keep_groups)
+        process->user.additional_gids_count = 0;
     error_ignore(command_enter_directory(process->cwd)); /* again after the change of ids, which counts */
     struct program program = {.process = process,
                               .sets = &execution->sets,
@@ -273,6 +277,15 @@ static struct error *stopped_meanwhile(const struct execution *execution, struct
     return gone;
 }
 
+/* The command runs: now whoever asked is told. A process that nobody could find again is ended. */
+static struct error *process_announce(const struct execution *execution) {
+    if (execution->options->pidfd_socket != NULL)
+        TRY(pidfd_send(execution->options->pidfd_socket, execution->pidfd));
+    if (execution->options->pid_file != NULL)
+        TRY(pid_file_write(execution->options->pid_file, execution->pid));
+    return NULL;
+}
+
 static struct error *attend(struct execution *execution, int *exit_status) {
     struct error *error = NULL;
     if (execution->console[1] >= 0) {
@@ -304,18 +317,17 @@ static struct error *execution_run(struct execution *execution, int *exit_status
     capability_sets_from(execution->process->capabilities, &execution->sets);
     command_complete_environment(&execution->process->env, NULL);
     struct error *error = clone_and_release(execution);
-    if (error != NULL) {
+    if (error != NULL)
         error = stopped_meanwhile(execution, error);
+    else
+        error = process_announce(execution);
+    if (error != NULL) {
         if (execution->pidfd >= 0) {
             (void)!sys_pidfd_send_signal(execution->pidfd, SIGKILL);
             process_wait(execution->pid);
         }
         return error;
     }
-    if (execution->options->pidfd_socket != NULL)
-        TRY(pidfd_send(execution->options->pidfd_socket, execution->pidfd));
-    if (execution->options->pid_file != NULL)
-        TRY(pid_file_write(execution->options->pid_file, execution->pid));
     *exit_status = 0;
     return execution->options->detach ? NULL : attend(execution, exit_status);
 }

@@ -60,6 +60,11 @@ struct error *container_prepare(const struct runtime_options *runtime, const cha
     return harden(out->config, out->policy, out->facts, &out->hardened);
 }
 
+bool container_keeps_groups(const struct oci_config *hardened) {
+    const char *value = string_map_get(&hardened->annotations, "run.oci.keep_original_groups");
+    return value != NULL && strcmp(value, "1") == 0;
+}
+
 void prepared_clear(struct prepared *prepared) {
     hardened_free(prepared->hardened);
     facts_free(prepared->facts);

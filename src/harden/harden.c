@@ -90,9 +90,21 @@ void harden_process(struct oci_process *process, const struct policy *policy, st
     process->no_new_privileges = true;
 }
 
+/* Annotations come from the image as well: what they can only widen counts for nothing. */
+static void harden_annotations(struct hardened *hardened) {
+    static const char keep_groups[] = "run.oci.keep_original_groups";
+    if (string_map_get(&hardened->config->annotations, keep_groups) == NULL)
+        return;
+    string_map_set(&hardened->config->annotations, keep_groups, "0");
+    harden_note(hardened, CHANGE_REMOVED, "annotations", keep_groups, "policy.annotation.ignored",
+                "built-in: an annotation only narrows", NULL,
+                "The container does not keep the groups of its caller.");
+}
+
 static fallible harden_all(const struct policy *policy, const struct facts *facts,
                            struct hardened *hardened) {
     harden_process(hardened->config->process, policy, hardened);
+    harden_annotations(hardened);
     TRY(harden_namespaces(policy, facts, hardened));
     harden_network(policy, hardened);
     TRY(harden_mounts(policy, facts, hardened));

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <linux/sched.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -114,6 +115,24 @@ void sys_signals_reset(void) {
     for (int number = 1; number <= 64; number++)
         (void)!syscall(SYS_rt_sigaction, number, &action, NULL, sizeof none); /* EINVAL: SIGKILL, SIGSTOP */
     (void)!syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof none);
+}
+
+bool sys_seccomp_flag_supported(const char *name) {
+    static const struct {
+        const char *name;
+        unsigned flags;
+    } known[] = {
+        {"SECCOMP_FILTER_FLAG_TSYNC", 1u << 0},
+        {"SECCOMP_FILTER_FLAG_LOG", 1u << 1},
+        {"SECCOMP_FILTER_FLAG_SPEC_ALLOW", 1u << 2},
+        {"SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV", 1u << 3 | 1u << 5}, /* with NEW_LISTENER only */
+    };
+    /* A flag that is unknown is EINVAL before the filter is looked at; there is none at address 0. */
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strcmp(known[i].name, name) == 0)
+            return syscall(SYS_seccomp, 1 /* SECCOMP_SET_MODE_FILTER */, known[i].flags, NULL) < 0 &&
+                   errno == EFAULT;
+    return false;
 }
 
 int sys_close_range(unsigned first, unsigned last, unsigned flags) {

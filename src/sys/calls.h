@@ -6,6 +6,7 @@
 #include <linux/openat2.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -39,6 +40,9 @@ void sys_signals_reset(void);
  * and one of another ABI ends the process. A name that this machine's ABI lacks is left out. Needs
  * no_new_privs. At most 120. */
 int sys_seccomp_only(const char *const *names, unsigned count);
+
+/* Whether this kernel takes a seccomp flag, by its name in the runtime specification. */
+bool sys_seccomp_flag_supported(const char *name);
 
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_keyctl_join_session(const char *name);

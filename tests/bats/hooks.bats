@@ -153,3 +153,111 @@ hook() { # KIND NAME
     run pf_run
     contains "$output" hooked
 }
+
+@test "hooks inside: the state has the pid that they see; creating for createContainer, created for startContainer" {
+    mkdir "$ROOT/hook"
+    printf '#!/bin/sh\nread -r state\necho "$state" >/hook/state\nenv >/hook/env\n' >"$ROOT/hook/note"
+    chmod 755 "$ROOT/hook/note"
+    hook createContainer one
+    configure '.hooks.startContainer = [{path: "/hook/note"}] | .process.env += ["FROM=process"]'
+    pf_create
+    is "$(jq -c '[.status, .pid]' "$WORK/one.state")" '["creating",1]'
+    pf start "$ID"
+    is "$(jq -c '[.status, .pid]' "$ROOT/hook/state")" '["created",1]'
+    # without an environment of its own it has the process's
+    is "$(grep -c FROM=process "$ROOT/hook/env")" 1
+}
+
+@test "a hook without an environment has the runtime's (crun #906); it runs in the bundle and in the runtime's cgroup" {
+    printf '#!/bin/sh\nenv >"%s/e"\npwd >"%s/d"\ncat /proc/self/cgroup >"%s/c"\n' "$WORK" "$WORK" "$WORK" >"$HOOKS/look"
+    chmod 755 "$HOOKS/look"
+    configure --arg path "$HOOKS/look" '.hooks.createRuntime = [{path: $path}]'
+    LEAKED=1 pf_create
+    is "$(grep -c LEAKED=1 "$WORK/e")" 1
+    is "$(cat "$WORK/d")" "$BUNDLE"
+    is "$(cat "$WORK/c")" "$(cat /proc/self/cgroup)"
+    is "$(tr '\0' '\n' <"/proc/$(state_of .pid)/environ" | grep -c LEAKED || :)" 0
+}
+
+@test "a timeout ends a hook's children too, and whoever holds its output" {
+    printf '#!/bin/sh\nsleep 78\nsleep 79\n' >"$HOOKS/slow"
+    chmod 755 "$HOOKS/slow"
+    configure --arg path "$HOOKS/slow" '.hooks.prestart = [{path: $path, timeout: 1}]'
+    SECONDS=0
+    run pf create --bundle "$BUNDLE" "$ID"
+    ended 1 "hooks.prestart[0]: $HOOKS/slow ran longer than its timeout of 1 s"
+    [ $SECONDS -lt 20 ]
+    [ -z "$(ps -eo args | grep '^sleep 7[89]')" ]
+}
+
+@test "a timeout of the largest number is a long one; zero is an error that names it" {
+    hook createRuntime one
+    configure '.hooks.createRuntime[0].timeout = 2147483647'
+    run pf_run
+    ended 0
+    configure '.hooks.createRuntime[0].timeout = 0'
+    run pf_run
+    ended 1 "hooks.createRuntime[0].timeout: expected more than 0"
+}
+
+@test "poststart that fails stops the container, and start says so" {
+    printf '#!/bin/sh\nexit 9\n' >"$HOOKS/bad"
+    chmod 755 "$HOOKS/bad"
+    configure --arg path "$HOOKS/bad" '.hooks.poststart = [{path: $path}]'
+    command_is sleep 1000
+    pf_create
+    run pf start "$ID"
+    ended 1 "hooks.poststart[0]: $HOOKS/bad ended with exit status 9"
+    wait_status stopped
+}
+
+@test "startContainer that fails ends the container before its program" {
+    mkdir "$ROOT/hook"
+    printf '#!/bin/sh\nexit 8\n' >"$ROOT/hook/bad"
+    chmod 755 "$ROOT/hook/bad"
+    configure '.hooks.startContainer = [{path: "/hook/bad"}]'
+    script_is 'echo ran >/hook/proof'
+    pf_create
+    run pf start "$ID"
+    ended 1 "hooks.startContainer[0]: /hook/bad ended with exit status 8"
+    wait_status stopped
+    [ ! -e "$ROOT/hook/proof" ]
+}
+
+# runtime.md, "Lifecycle": a hook of create that fails leads to the end of the life, where poststop is.
+@test "poststop runs after a create whose hook failed, and not after one that came to no hook" {
+    printf '#!/bin/sh\nexit 9\n' >"$HOOKS/bad"
+    chmod 755 "$HOOKS/bad"
+    hook poststop last
+    configure '.mounts += [{destination: "/x", type: "bind", source: "/no/such", options: ["bind"]}]'
+    run pf create --bundle "$BUNDLE" "$ID"
+    ended 1 /no/such
+    [ ! -e "$ORDER" ]
+    configure --arg path "$HOOKS/bad" 'del(.mounts[-1]) | .hooks.createContainer = [{path: $path}]'
+    run pf create --bundle "$BUNDLE" "$ID"
+    ended 1 "hooks.createContainer[0]"
+    is "$(cat "$ORDER")" last
+}
+
+# known: crun #1924, #2167
+@test "crun #1924: createContainer runs after the mounts and before the root is read-only" {
+    mkdir "$ROOT/mark"
+    printf '#!/bin/sh\ngrep -c " %s/rootfs/proc " /proc/self/mountinfo >"%s/rootfs/mark/proc"\n' "$BUNDLE" "$BUNDLE" >"$HOOKS/write"
+    chmod 755 "$HOOKS/write"
+    configure --arg path "$HOOKS/write" '.root.readonly = true | .hooks.createContainer = [{path: $path, env: ["PATH=/bin:/usr/bin"]}]'
+    script_is 'cat /mark/proc; touch /mark/x 2>/dev/null || echo read-only'
+    run pf_run
+    ended 0
+    is "$(xargs <<<"$output")" "1 read-only"
+}
+
+# known: crun #2115, #2025
+@test "crun #2115: the state for hooks is one line of compact JSON without escaped slashes, with the bundle" {
+    configure '.annotations = {"a/b": "c/d"}'
+    hook prestart one
+    pf_create
+    lacks "$(cat "$WORK/one.state")" '\/'
+    lacks "$(cat "$WORK/one.state")" '": '
+    contains "$(cat "$WORK/one.state")" "\"bundle\":\"$BUNDLE\""
+    is "$(jq -c . "$WORK/one.state")" "$(cat "$WORK/one.state")"
+}

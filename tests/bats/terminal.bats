@@ -130,3 +130,49 @@ except OSError:
     pf start "$ID"
     wait_for grep -q "33 111" "$WORK/received"
 }
+
+# known: crun 1.19.1: 100% CPU while nobody reads, and an exec that hung when its output was unread
+@test "a reader that is slow: nothing is lost, the runtime sleeps meanwhile" {
+    script_is 'head -c 300000 /dev/zero | tr "\0" x; echo; echo last; exit 4'
+    run timeout 60 python3 - "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" 3>&- <<'PY'
+import os, pty, sys, time
+pid, master = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+time.sleep(3)  # it has started and fills what is between
+ticks = lambda: sum(map(int, open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[11:13]))
+before = ticks()
+time.sleep(2)
+spent = ticks() - before
+text = b""
+while True:
+    try: chunk = os.read(master, 65536)
+    except OSError: break
+    if not chunk: break
+    text += chunk
+_, status = os.waitpid(pid, 0)
+print("bytes", text.count(b"x"), "last", text.rstrip().endswith(b"last"), "status", os.waitstatus_to_exitcode(status), "busy", spent > 50)
+PY
+    is "$output" "bytes 300000 last True status 4 busy False"
+}
+
+@test "a terminal that is closed under the runtime ends the wait with the container, not before" {
+    configure '.process.terminal = false'
+    start_sleeper
+    run timeout 40 python3 - "$PINFOLD" --root "$STATE" exec --tty "$ID" sh -c 'trap "" HUP; sleep 1; exit 7' 3>&- <<'PY'
+import os, pty, sys, time
+read, write = os.pipe()
+if os.fork() == 0:
+    pid, master = pty.fork()
+    if pid == 0:
+        os.execv(sys.argv[1], sys.argv[1:])
+    time.sleep(0.5)
+    os.close(master)
+    _, status = os.waitpid(pid, 0)
+    os.write(write, str(status).encode())
+    os._exit(0)
+os.close(write)
+print("ended", len(os.read(read, 64)) > 0)
+PY
+    is "$output" "ended True"
+}
