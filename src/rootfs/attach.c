@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
@@ -108,5 +109,13 @@ struct error *mount_change(int mount, bool recursive, uint64_t set, uint64_t cle
 struct error *mount_attach(int mount, int target, const char *subject) {
     if (sys_move_mount(mount, "", target, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
         return error_system(errno, "mount", "%s", subject);
+    return NULL;
+}
+
+struct error *mount_detach(int mount, const char *subject) {
+    char place[64];
+    snprintf(place, sizeof place, "/proc/self/fd/%d", mount);
+    if (umount2(place, MNT_DETACH) < 0)
+        return error_system(errno, "unmount", "%s", subject);
     return NULL;
 }

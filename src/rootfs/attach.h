@@ -24,3 +24,6 @@ fallible mount_change(int mount, bool recursive, uint64_t set, uint64_t clear, c
 fallible mount_propagate(int mount, bool recursive, uint64_t propagation, const char *subject);
 
 fallible mount_attach(int mount, int target, const char *subject);
+
+/* Takes an attached mount away from its place; what was copied from it stays. */
+fallible mount_detach(int mount, const char *subject);

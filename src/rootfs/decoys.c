@@ -74,5 +74,5 @@ struct error *decoys_attach(const struct rootfs *root, const struct decoy_reques
         TRY(error_context(decoy_place(root, requests[i].path, uid, gid, sources[i]), "decoy %s",
                           requests[i].path));
     }
-    return NULL;
+    return mount_detach(store, "the store of decoys");
 }

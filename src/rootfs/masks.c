@@ -33,8 +33,8 @@ static struct error *empty_directory_make(int staging, int *out) {
     fd_owned int tree = -1;
     TRY(mount_new("tmpfs", "tmpfs", &data,
                   MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
-    /* Attached, since kernels before 6.15 copy only mounts that are part of a mount namespace. It goes with
-     * the old root when that is left. */
+    /* Attached, since kernels before 6.15 copy only mounts that are part of a mount namespace; until it is
+     * copied, because createContainer hooks look into the bundle, which it lies on. */
     TRY(mount_attach(tree, staging, "the empty directory of masks"));
     *out = fd_take(&tree);
     return NULL;
@@ -89,5 +89,5 @@ struct error *masks_attach(const struct rootfs *root, const struct oci_linux *li
     for (size_t i = 0; i < linux_config->masked_paths.count; i++)
         TRY(error_context(mask(root, linux_config->masked_paths.items[i], null_device, empty_directory),
                           "linux.maskedPaths[%zu]", i));
-    return NULL;
+    return mount_detach(empty_directory, "the empty directory of masks");
 }
