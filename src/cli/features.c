@@ -26,6 +26,7 @@ struct error *features_command(const struct global_options *global, int argc, ch
         .cgroup_v1 = true,
         .cgroup_v2 = true,
         .seccomp = true,
+        .id_mapped_mounts = true,
         .seccomp_flags = (const char *const *)seccomp_flags.items,
         .unsafe_annotations = unsafe_annotations,
     };

@@ -269,8 +269,34 @@ static fallible judge_source(struct candidate *candidate, enum verdict *verdict)
     return *verdict == MOUNT_KEEP ? judge_place(candidate, verdict) : NULL;
 }
 
+/* Options that concern another mount than the one that is judged. "remount" would take back what was decided
+ * about what is mounted there ("rw" of a /sys that was made read-only). Nothing else of config.md widens a
+ * mount that was let through: r-options and idmap change the very tree that was judged, and an id mapping
+ * gives the container's root no file that the container without a user namespace would not have as root
+ * already. */
+static void judge_options(struct candidate *candidate) {
+    struct oci_mount *mount = candidate->mount;
+    bool found = false;
+    for (size_t i = mount->options.count; i > 0; i--)
+        if (strcmp(mount->options.items[i - 1], "remount") == 0) {
+            string_list_remove(&mount->options, i - 1);
+            found = true;
+        }
+    if (found)
+        harden_note(candidate->hardened, CHANGE_REMOVED, "mounts", candidate->destination, NULL,
+                    "built-in: system mounts", NULL, "%s is mounted anew, not remounted",
+                    candidate->destination);
+}
+
 static fallible judge_mount(struct candidate *candidate, enum verdict *verdict) {
     *verdict = MOUNT_KEEP;
+    judge_options(candidate);
+    /* What is made read-only, searched and given scratch places is root.path. */
+    if (strcmp(candidate->destination, "/") == 0)
+        return error_new(ERROR_REFUSED,
+                         "mount.host_path.refused: a mount at / would replace the container's root (%s, %s); "
+                         "name the directory in root.path",
+                         MOUNTS_RULE, candidate->policy->origin);
     if (candidate->fact->bind)
         return judge_source(candidate, verdict);
     TRY(judge_type(candidate));

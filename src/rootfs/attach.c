@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -73,22 +72,6 @@ struct error *mount_new(const char *type, const char *source, const struct strin
     return NULL;
 }
 
-static uint64_t current_attributes(int mount) {
-    struct statvfs status;
-    uint64_t attributes = 0;
-    if (fstatvfs(mount, &status) < 0)
-        return 0;
-    if (status.f_flag & ST_RDONLY)
-        attributes |= MOUNT_ATTR_RDONLY;
-    if (status.f_flag & ST_NOSUID)
-        attributes |= MOUNT_ATTR_NOSUID;
-    if (status.f_flag & ST_NODEV)
-        attributes |= MOUNT_ATTR_NODEV;
-    if (status.f_flag & ST_NOEXEC)
-        attributes |= MOUNT_ATTR_NOEXEC;
-    return attributes;
-}
-
 struct error *mount_change(int mount, bool recursive, uint64_t set, uint64_t clear, const char *subject) {
     if (set == 0 && clear == 0)
         return NULL;
@@ -97,13 +80,24 @@ struct error *mount_change(int mount, bool recursive, uint64_t set, uint64_t cle
     if (sys_mount_setattr(mount, "", flags, &attributes) == 0)
         return NULL;
     int number = errno;
-    if (number == EPERM && clear != 0) {
-        attributes.attr_clr &= ~current_attributes(mount) & ~(uint64_t)MOUNT_ATTR__ATIME;
-        attributes.attr_set &= ~(uint64_t)MOUNT_ATTR__ATIME;
-        if (sys_mount_setattr(mount, "", flags, &attributes) == 0)
-            return NULL;
+    if (number != EPERM || clear == 0)
+        return error_system(number, "change attributes of", "%s", subject);
+    /* What is locked stays, the rest is done: first what is set (the atime field apart, which may be locked
+     * as a whole), then each flag that is cleared by itself. */
+    attributes = (struct mount_attr){.attr_set = set & ~(uint64_t)MOUNT_ATTR__ATIME};
+    if (attributes.attr_set != 0 && sys_mount_setattr(mount, "", flags, &attributes) < 0)
+        return error_system(errno, "change attributes of", "%s", subject);
+    for (uint64_t bit = 1; bit != 0 && bit <= clear; bit <<= 1) {
+        attributes = (struct mount_attr){.attr_clr = clear & bit & ~(uint64_t)MOUNT_ATTR__ATIME};
+        if (attributes.attr_clr != 0 && sys_mount_setattr(mount, "", flags, &attributes) < 0 &&
+            errno != EPERM)
+            return error_system(errno, "change attributes of", "%s", subject);
     }
-    return error_system(number, "change attributes of", "%s", subject);
+    attributes =
+        (struct mount_attr){.attr_set = set & MOUNT_ATTR__ATIME, .attr_clr = clear & MOUNT_ATTR__ATIME};
+    if (attributes.attr_clr != 0 && sys_mount_setattr(mount, "", flags, &attributes) < 0 && errno != EPERM)
+        return error_system(errno, "change attributes of", "%s", subject);
+    return NULL;
 }
 
 struct error *mount_attach(int mount, int target, const char *subject) {

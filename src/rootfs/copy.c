@@ -100,6 +100,7 @@ static struct error *copy_entry(struct copy *copy, int from, int to, const char 
     if (inner_from < 0 || inner_to < 0)
         return error_system(errno, "open", "%s in %s", name, copy->subject);
     TRY(copy_directory(copy, inner_from, inner_to, depth + 1));
+    copy_attributes(inner_from, inner_to);
     return copy_metadata(copy, inner_to, &status, name);
 }
 
@@ -133,5 +134,6 @@ static struct error *copy_directory(struct copy *copy, int from, int to, int dep
 
 struct error *directory_copy(int from, int to, uint64_t limit, const char *subject) {
     struct copy copy = {.left = limit, .subject = subject};
+    copy_attributes(from, to);
     return copy_directory(&copy, from, to, 0);
 }

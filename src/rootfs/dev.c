@@ -67,7 +67,7 @@ static struct error *device_make(const struct rootfs *root, const struct device_
     TRY(rootfs_open_parent(root, (struct container_path){node->path}, &directory, &name));
     /* A sandbox's root has no devices (pivot.h), and neither has a /dev that is a part of it: not the
      * image's, not ours. */
-    if (is_without_devices(directory)) {
+    if (node->type != S_IFIFO && is_without_devices(directory)) {
         struct error *error = device_bind(root, node);
         if (error == NULL || error->number != EROFS)
             return error;
@@ -80,7 +80,7 @@ static struct error *device_make(const struct rootfs *root, const struct device_
     umask(umask_before);
     if (result < 0 && number == EEXIST)
         return NULL;
-    if (result < 0 && number == EPERM)
+    if (result < 0 && number == EPERM && node->type != S_IFIFO)
         return device_bind(root, node);
     /* A root that is read-only and has no /dev of its own: the image's nodes are all there is. */
     if (result < 0 && number == EROFS)
@@ -113,7 +113,25 @@ static mode_t device_type(const char *type) {
     }
 }
 
+/* An image whose /dev is a link would have nodes and links made wherever it points: in a volume of the
+ * user's, say (CVE-2026-41579). */
+static struct error *directory_verify(const struct rootfs *root) {
+    fd_owned int directory = -1;
+    struct error *error =
+        rootfs_open_plain(root, (struct container_path){"/dev"}, O_PATH | O_DIRECTORY, &directory);
+    if (error != NULL && error->number == ENOENT) {
+        error_ignore(error); /* made with the first device */
+        return NULL;
+    }
+    if (error != NULL && (error->number == ELOOP || error->number == ENOTDIR)) {
+        error_free(error);
+        return error_new(ERROR_REFUSED, "/dev of the container's root is not a directory (CVE-2026-41579)");
+    }
+    return error;
+}
+
 struct error *devices_make(const struct rootfs *root, const struct oci_config *config) {
+    TRY(directory_verify(root));
     for (size_t i = 0; i < sizeof default_devices / sizeof default_devices[0]; i++)
         TRY(device_make(root, &default_devices[i]));
     const struct oci_linux *linux_config = config->linux_config;

@@ -15,7 +15,10 @@ enum word_kind {
     WORD_PROPAGATION,
     WORD_BIND,
     WORD_SUPERBLOCK, /* a flag that belongs to the file system */
-    WORD_IGNORED     /* the default, or without meaning for a container */
+    WORD_REMOUNT,
+    WORD_COPY_UP,
+    WORD_IDMAP,
+    WORD_IGNORED /* the default, or without meaning for a container */
 };
 
 struct word {
@@ -73,18 +76,21 @@ static const struct word words[] = {
     {"bind", WORD_BIND, 0, 0},
     {"rbind", WORD_BIND, MS_REC, 0},
     {"sync", WORD_SUPERBLOCK, 0, 0},
-    {"async", WORD_IGNORED, 0, 0},
+    {"async", WORD_SUPERBLOCK, 0, 0},
     {"dirsync", WORD_SUPERBLOCK, 0, 0},
     {"lazytime", WORD_SUPERBLOCK, 0, 0},
-    {"nolazytime", WORD_IGNORED, 0, 0},
+    {"nolazytime", WORD_SUPERBLOCK, 0, 0},
     {"mand", WORD_IGNORED, 0, 0}, /* mandatory locks left the kernel in 5.15 */
     {"nomand", WORD_IGNORED, 0, 0},
-    {"iversion", WORD_IGNORED, 0, 0},
+    {"iversion", WORD_IGNORED, 0, 0}, /* the file systems that have it keep it by themselves now */
     {"noiversion", WORD_IGNORED, 0, 0},
     {"silent", WORD_IGNORED, 0, 0},
     {"loud", WORD_IGNORED, 0, 0},
     {"defaults", WORD_IGNORED, 0, 0},
-    {"remount", WORD_IGNORED, 0, 0},
+    {"remount", WORD_REMOUNT, 0, 0},
+    {"tmpcopyup", WORD_COPY_UP, 0, 0},
+    {"idmap", WORD_IDMAP, 0, 0},
+    {"ridmap", WORD_IDMAP, MS_REC, 0},
 };
 
 #define WORD_COUNT (sizeof words / sizeof words[0])
@@ -102,52 +108,72 @@ static void attribute_apply(const struct word *word, uint64_t *set, uint64_t *cl
     *clear = (*clear & ~(word->set & ~ATIME)) | word->clear;
 }
 
+static void word_apply(const struct word *word, const char *option, struct mount_options *out) {
+    switch (word->kind) {
+    case WORD_ATTRIBUTE:
+        attribute_apply(word, &out->set, &out->clear);
+        break;
+    case WORD_RECURSIVE_ATTRIBUTE:
+        attribute_apply(word, &out->recursive_set, &out->recursive_clear);
+        break;
+    case WORD_PROPAGATION:
+        out->propagation = word->set & ~(uint64_t)MS_REC;
+        out->propagation_recursive = (word->set & MS_REC) != 0;
+        break;
+    case WORD_BIND:
+        out->bind = true;
+        out->recursive = out->recursive || word->set != 0;
+        break;
+    case WORD_SUPERBLOCK:
+        string_list_append(&out->superblock, option);
+        break;
+    case WORD_REMOUNT:
+        out->remount = true;
+        break;
+    case WORD_COPY_UP:
+        out->copy_up = true;
+        break;
+    case WORD_IDMAP:
+        out->idmap = true;
+        out->idmap_recursive = out->idmap_recursive || word->set != 0;
+        break;
+    case WORD_IGNORED:
+        break;
+    }
+}
+
+/* A word of a file system's own: what is left for it, "idmap=" aside. */
+static bool is_foreign(const char *option) {
+    return word_find(option) == NULL && !text_starts_with(option, "idmap=") &&
+           !text_starts_with(option, "ridmap=");
+}
+
 struct error *mount_options_parse(const struct oci_mount *mount, const char *field,
                                   struct mount_options *out) {
     *out = (struct mount_options){0};
-    struct string_list unknown = {0};
+    const char *foreign = NULL;
     for (size_t i = 0; i < mount->options.count; i++) {
         const char *option = mount->options.items[i];
         const struct word *word = word_find(option);
-        if (word == NULL) {
-            if (strcmp(option, "tmpcopyup") == 0)
-                out->copy_up = true;
-            else
-                string_list_append(&unknown, option);
-            continue;
-        }
-        switch (word->kind) {
-        case WORD_ATTRIBUTE:
-            attribute_apply(word, &out->set, &out->clear);
-            break;
-        case WORD_RECURSIVE_ATTRIBUTE:
-            attribute_apply(word, &out->recursive_set, &out->recursive_clear);
-            break;
-        case WORD_PROPAGATION:
-            out->propagation = word->set & ~(uint64_t)MS_REC;
-            out->propagation_recursive = (word->set & MS_REC) != 0;
-            break;
-        case WORD_BIND:
-            out->bind = true;
-            out->recursive = out->recursive || word->set != 0;
-            break;
-        case WORD_SUPERBLOCK:
-            string_list_append(&unknown, option);
-            break;
-        case WORD_IGNORED:
-            break;
+        if (word != NULL) {
+            word_apply(word, option, out);
+        } else if (!is_foreign(option)) {
+            out->idmap = true;
+            out->idmap_recursive = out->idmap_recursive || option[0] == 'r';
+            out->idmap_mappings = strchr(option, '=') + 1;
+        } else {
+            string_list_append(&out->superblock, option);
+            foreign = foreign ? foreign : option;
         }
     }
     if (mount->type != NULL && strcmp(mount->type, "bind") == 0)
         out->bind = true;
-    if (out->bind && unknown.count > 0) {
-        struct error *error = error_new(ERROR_INVALID, "%s.options: \"%s\" is not an option of a bind mount",
-                                        field, unknown.items[0]);
-        string_list_free(&unknown);
-        return error;
-    }
-    out->superblock = unknown;
-    return NULL;
+    if (!out->bind)
+        return NULL;
+    string_list_free(&out->superblock);
+    if (foreign == NULL)
+        return NULL;
+    return error_new(ERROR_INVALID, "%s.options: \"%s\" is not an option of a bind mount", field, foreign);
 }
 
 void mount_options_free(struct mount_options *options) {
@@ -157,5 +183,4 @@ void mount_options_free(struct mount_options *options) {
 void mount_options_known(struct string_list *out) {
     for (size_t i = 0; i < WORD_COUNT; i++)
         string_list_append(out, words[i].name);
-    string_list_append(out, "tmpcopyup");
 }

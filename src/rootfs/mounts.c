@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/memory.h"
 #include "rootfs/attach.h"
+#include "rootfs/idmap.h"
 #include "rootfs/mount_options.h"
 #include "sys/calls.h"
 
@@ -43,8 +44,9 @@ static struct error *source_open(const struct oci_mount *mount, const struct bin
     return NULL;
 }
 
-static struct error *bind_prepare(const struct oci_mount *mount, const struct mount_options *options,
-                                  const struct bind_source *source, bool reopen, int *out) {
+static struct error *bind_prepare(const struct oci_config *config, const struct oci_mount *mount,
+                                  const struct mount_options *options, const struct bind_source *source,
+                                  bool reopen, int *out) {
     fd_owned int opened = -1;
     TRY(source_open(mount, source, reopen, &opened));
     *out =
@@ -59,14 +61,8 @@ static struct error *bind_prepare(const struct oci_mount *mount, const struct mo
     TRY(mount_propagate(*out, options->propagation == 0 || options->propagation_recursive, propagation,
                         mount->source));
     TRY(mount_change(*out, false, options->set, options->clear, mount->source));
-    return mount_change(*out, true, options->recursive_set, options->recursive_clear, mount->source);
-}
-
-/* Owners would be the machine's where the engine asked for others. */
-static struct error *mapping_refuse(const struct oci_mount *mount) {
-    if (mount->uid_mappings_count == 0 && mount->gid_mappings_count == 0)
-        return NULL;
-    return error_new(ERROR_UNAVAILABLE, "id-mapped mounts are not supported by this version of pinfold");
+    TRY(mount_change(*out, true, options->recursive_set, options->recursive_clear, mount->source));
+    return idmap_apply(config, mount, options, *out);
 }
 
 struct error *mount_set_prepare(const struct oci_config *config, const struct bind_source *sources,
@@ -79,9 +75,11 @@ struct error *mount_set_prepare(const struct oci_config *config, const struct bi
         memory_owned char *field = text_formatted("mounts[%zu]", i);
         struct mount_options options;
         TRY(mount_options_parse(&config->mounts[i], field, &options));
-        struct error *error = mapping_refuse(&config->mounts[i]);
-        if (error == NULL && options.bind)
-            error = bind_prepare(&config->mounts[i], &options, &sources[i], reopen, &out->trees[i]);
+        struct error *error = NULL;
+        if (options.bind)
+            error = bind_prepare(config, &config->mounts[i], &options, &sources[i], reopen, &out->trees[i]);
+        else
+            error = idmap_apply(config, &config->mounts[i], &options, -1); /* says that it cannot be */
         mount_options_free(&options);
         if (error != NULL)
             return error_context(error, "%s", field);
@@ -101,7 +99,21 @@ void mount_set_free(struct mount_set *set) {
     *set = (struct mount_set){0};
 }
 
-static struct error *bind_attach(const struct rootfs *root, const struct oci_mount *mount, int tree) {
+/* A mount at "/" is the root from there on: what comes later, and pivot_root, go to it (crun #1752). */
+static struct error *tree_attach(struct rootfs *root, const struct oci_mount *mount, int tree, int target) {
+    memory_owned char *clean = container_path_clean(mount->destination);
+    TRY(mount_attach(tree, target, mount->destination));
+    if (strcmp(clean, "/") != 0)
+        return NULL;
+    int over = fcntl(tree, F_DUPFD_CLOEXEC, 0);
+    if (over < 0)
+        return error_system(errno, "duplicate", "the descriptor of the container's root");
+    fd_close(root->fd);
+    root->fd = over;
+    return NULL;
+}
+
+static struct error *bind_attach(struct rootfs *root, const struct oci_mount *mount, int tree) {
     struct container_path path = {mount->destination};
     struct stat status;
     if (fstat(tree, &status) < 0)
@@ -111,7 +123,7 @@ static struct error *bind_attach(const struct rootfs *root, const struct oci_mou
         TRY(rootfs_make_directory(root, path, 0755, (uid_t)-1, (gid_t)-1, &target));
     else
         TRY(rootfs_make_file(root, path, (uid_t)-1, (gid_t)-1, &target));
-    return mount_attach(tree, target, mount->destination);
+    return tree_attach(root, mount, tree, target);
 }
 
 /* The container's own cgroups at /sys/fs/cgroup: in pure v2 the directory itself, else a directory for each
@@ -154,18 +166,45 @@ static struct error *cgroup_attach_views(const struct rootfs *root, const struct
     return mount_change(base, false, options->set & MOUNT_ATTR_RDONLY, 0, mount->destination);
 }
 
-/* /sys where the user namespace does not own the network namespace: the kernel refuses a new sysfs, the
- * host's one is bound instead, always read-only (crun #2178). */
-static struct error *sysfs_bind(int target, const struct oci_mount *mount, uint64_t attributes) {
-    fd_owned int source = open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (source < 0)
-        return error_system(errno, "open", "/sys");
-    fd_owned int tree = -1;
-    TRY(mount_copy(source, true, "/sys", &tree));
-    TRY(mount_change(
-        tree, true, attributes | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
-        0, "/sys"));
-    return mount_attach(tree, target, mount->destination);
+/* File systems that the kernel makes afresh only for the owner of a namespace. Where the container shares
+ * that namespace, the machine's own is what it would see anyway, and is bound. */
+static const struct {
+    const char *type;
+    const char *path;
+    const char *namespace; /* NULL: also beside a namespace of its own, read-only */
+    uint64_t attributes;
+} fallbacks[] = {
+    /* The host's settings: always read-only (crun #2178). A sysfs is refused also where parts of the
+     * machine's are masked. */
+    {"sysfs", "/sys", NULL, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC},
+    {"proc", "/proc", "pid", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC},
+    {"mqueue", "/dev/mqueue", "ipc", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC},
+};
+
+/* *out stays -1 where there is none. */
+static struct error *fallback_make(const struct oci_config *config, const char *type, uint64_t attributes,
+                                   int *out) {
+    for (size_t i = 0; i < sizeof fallbacks / sizeof fallbacks[0]; i++) {
+        if (strcmp(fallbacks[i].type, type) != 0 ||
+            (fallbacks[i].namespace != NULL && oci_config_namespace(config, fallbacks[i].namespace) != NULL))
+            continue;
+        fd_owned int source = open(fallbacks[i].path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (source < 0)
+            return NULL; /* the machine has none either: the kernel's first word counts */
+        TRY(mount_copy(source, true, fallbacks[i].path, out));
+        return mount_change(*out, true, attributes | fallbacks[i].attributes, 0, fallbacks[i].path);
+    }
+    return NULL;
+}
+
+/* "remount": the attributes of what is mounted at the place. A file system's own options need it to be this
+ * container's, and then they could have been given to it at once. */
+static struct error *remount(const struct rootfs *root, const struct oci_mount *mount,
+                             const struct mount_options *options) {
+    fd_owned int target = -1;
+    TRY(rootfs_open(root, (struct container_path){mount->destination}, O_PATH, &target));
+    TRY(mount_change(target, false, options->set, options->clear, mount->destination));
+    return mount_change(target, true, options->recursive_set, options->recursive_clear, mount->destination);
 }
 
 static bool has_option(const struct mount_options *options, const char *prefix) {
@@ -175,8 +214,31 @@ static bool has_option(const struct mount_options *options, const char *prefix) 
     return false;
 }
 
-static struct error *filesystem_attach(const struct rootfs *root, const struct oci_mount *mount,
-                                       struct mount_options *options) {
+/* The default data of a devpts, and the mode and owner of what a tmpfs covers (runc #4971): a tmpfs's alone,
+ * as another file system has modes of its own (crun #2176). */
+static void superblock_complete(const char *type, const struct stat *covered, struct mount_options *options) {
+    if (strcmp(type, "tmpfs") == 0 && covered != NULL && !has_option(options, "mode="))
+        string_list_append_owned(&options->superblock, text_formatted("mode=%o", covered->st_mode & 07777));
+    if (strcmp(type, "devpts") == 0 && options->superblock.count == 0) {
+        string_list_append(&options->superblock, "newinstance");
+        string_list_append(&options->superblock, "ptmxmode=0666");
+        string_list_append(&options->superblock, "mode=0620");
+    }
+}
+
+static struct error *copy_up(const struct rootfs *root, const struct oci_mount *mount,
+                             const struct mount_options *options, const struct stat *covered, int tree) {
+    fd_owned int from = -1;
+    TRY(rootfs_open(root, (struct container_path){mount->destination}, O_RDONLY | O_DIRECTORY, &from));
+    if (!has_option(options, "uid=") && !has_option(options, "gid=") &&
+        fchownat(tree, "", covered->st_uid, covered->st_gid, AT_EMPTY_PATH) < 0 && errno != EINVAL)
+        return error_system(errno, "chown", "%s", mount->destination);
+    TRY(directory_copy(from, tree, COPY_UP_MAX, mount->destination));
+    return mount_change(tree, false, options->set & MOUNT_ATTR_RDONLY, 0, mount->destination);
+}
+
+static struct error *filesystem_attach(struct rootfs *root, const struct oci_config *config,
+                                       const struct oci_mount *mount, struct mount_options *options) {
     struct container_path path = {mount->destination};
     const char *type = mount->type ? mount->type : "";
     if (type[0] == '\0')
@@ -191,39 +253,29 @@ static struct error *filesystem_attach(const struct rootfs *root, const struct o
     error_ignore(missing); /* made below */
     if (!existed)
         TRY(rootfs_make_directory(root, path, 0755, (uid_t)-1, (gid_t)-1, &target));
-    /* A tmpfs takes over the mode of the directory that it covers, unless told (runc #4971); only a tmpfs
-     * does. */
-    if (is_tmpfs && existed && !has_option(options, "mode="))
-        string_list_append_owned(&options->superblock, text_formatted("mode=%o", before.st_mode & 07777));
-    if (strcmp(type, "devpts") == 0 && options->superblock.count == 0) {
-        string_list_append(&options->superblock, "newinstance");
-        string_list_append(&options->superblock, "ptmxmode=0666");
-        string_list_append(&options->superblock, "mode=0620");
-    }
+    superblock_complete(type, existed ? &before : NULL, options);
     fd_owned int tree = -1;
     /* Content is copied before the mount turns read-only. */
     uint64_t attributes = options->set & ~(options->copy_up ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
     struct error *error =
         mount_new(type, mount->source ? mount->source : type, &options->superblock, attributes, &tree);
-    if (error != NULL && error->number == EPERM && strcmp(type, "sysfs") == 0) {
-        error_free(error);
-        return sysfs_bind(target, mount, options->set);
+    if (error != NULL && error->number == EPERM) {
+        struct error *failed = fallback_make(config, type, options->set, &tree);
+        if (failed != NULL || tree >= 0) {
+            error_free(error);
+            error = failed;
+        }
     }
     TRY(error);
-    if (is_tmpfs && options->copy_up && existed) {
-        fd_owned int from = -1;
-        TRY(rootfs_open(root, path, O_RDONLY | O_DIRECTORY, &from));
-        TRY(directory_copy(from, tree, COPY_UP_MAX, mount->destination));
-        TRY(mount_change(tree, false, options->set & MOUNT_ATTR_RDONLY, 0, mount->destination));
-    }
-    TRY(mount_attach(tree, target, mount->destination));
+    if (is_tmpfs && options->copy_up && existed)
+        TRY(copy_up(root, mount, options, &before, tree));
+    TRY(tree_attach(root, mount, tree, target));
     if (options->propagation != 0)
         TRY(mount_propagate(tree, options->propagation_recursive, options->propagation, mount->destination));
     return mount_change(tree, true, options->recursive_set, options->recursive_clear, mount->destination);
 }
 
-struct error *mount_set_attach(const struct rootfs *root, const struct oci_config *config,
-                               struct mount_set *set) {
+struct error *mount_set_attach(struct rootfs *root, const struct oci_config *config, struct mount_set *set) {
     for (size_t i = 0; i < config->mounts_count; i++) {
         const struct oci_mount *mount = &config->mounts[i];
         memory_owned char *field = text_formatted("mounts[%zu]", i);
@@ -232,10 +284,12 @@ struct error *mount_set_attach(const struct rootfs *root, const struct oci_confi
         struct error *error;
         if (set->trees[i] >= 0)
             error = bind_attach(root, mount, set->trees[i]);
+        else if (options.remount)
+            error = remount(root, mount, &options);
         else if (mount->type != NULL && text_starts_with(mount->type, "cgroup"))
             error = cgroup_attach_views(root, mount, &options, set);
         else
-            error = filesystem_attach(root, mount, &options);
+            error = filesystem_attach(root, config, mount, &options);
         mount_options_free(&options);
         if (error != NULL)
             return error_context(error, "%s (%s)", field, mount->destination);

@@ -40,8 +40,9 @@ fallible mount_set_prepare(const struct oci_config *config, const struct bind_so
                            struct mount_set *out);
 void mount_set_free(struct mount_set *set);
 
-/* Attaches all mounts of config.json in their order. */
-fallible mount_set_attach(const struct rootfs *root, const struct oci_config *config, struct mount_set *set);
+/* Attaches all mounts of config.json in their order. One at "/" becomes the root: root->fd is then another.
+ */
+fallible mount_set_attach(struct rootfs *root, const struct oci_config *config, struct mount_set *set);
 
 /* A writable place in a read-only root. Own layer: the directory is bound over itself. Else a tmpfs with the
  * content copied up. A place that is missing is made when `create`, with `mode` and owner, else passed over.

@@ -45,8 +45,12 @@ struct error *rootfs_enter(const char *path, const struct stat *judged, const st
         return error_system(errno, "stat", "root.path %s", path);
     if (status.st_dev != judged->st_dev || status.st_ino != judged->st_ino)
         return error_new(ERROR_REFUSED, "root.path %s was replaced while the container was created", path);
-    fd_owned int tree = -1;
-    TRY(mount_copy(place, true, path, &tree));
+    /* A copy of a slave is a slave of the same peers, a private one gets nothing (crun #2066, youki #3621).
+     */
+    fd_owned int tree = sys_open_tree(place, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | AT_RECURSIVE);
+    if (tree < 0)
+        return error_system(errno, "open_tree", "root.path %s", path);
+    TRY(mount_propagate(tree, true, wanted == MS_SLAVE || wanted == MS_SHARED ? MS_SLAVE : MS_PRIVATE, path));
     TRY(mount_attach(tree, place, path));
     out->fd = fd_take(&tree);
     return NULL;
