@@ -32,6 +32,10 @@ static fallible check_command(const char *at, const struct oci_process *process)
 }
 
 static fallible check_user(const char *at, const struct oci_user *user) {
+    /* (uid_t)-1 means "leave it as it is" to the kernel: the process would stay what the runtime is. */
+    if (user->uid == UINT32_MAX || user->gid == UINT32_MAX)
+        return error_new(ERROR_INVALID, "%suser.%s: expected a number less than 4294967295", at,
+                         user->uid == UINT32_MAX ? "uid" : "gid");
     if (user->umask.set && user->umask.value > 0777)
         return error_new(ERROR_INVALID,
                          "%suser.umask: expected an integer between 0 and 511 (0777), found %u", at,

@@ -31,6 +31,7 @@ static void configuration_message(int fs, struct text *out) {
     ssize_t length = read(fs, line, sizeof line - 1);
     if (length > 2) {
         line[length] = '\0';
+        line[strcspn(line, "\n")] = '\0'; /* an error is one line */
         text_format(out, " (%s)", line + 2);
     }
 }

@@ -78,11 +78,29 @@ static char *link_target(int directory, const char *name, const char *directory_
     return target[0] == '/' ? memory_copy_string(target) : text_formatted("%s/%s", directory_path, target);
 }
 
+/* The first part of a path that is no directory, for the message (crun #307). */
+static char *first_file_of(const struct rootfs *root, const char *path) {
+    for (size_t length = 1; path[length - 1] != '\0'; length++) {
+        if (path[length] != '/' && path[length] != '\0')
+            continue;
+        memory_owned char *part = strndup(path, length);
+        fd_owned int fd = open_in_root(root->fd, part, O_PATH);
+        struct stat status;
+        if (fd >= 0 && fstat(fd, &status) == 0 && !S_ISDIR(status.st_mode))
+            return text_formatted("%s", part);
+    }
+    return memory_copy_string(path);
+}
+
 static struct error *make_directory(const struct rootfs *root, const char *path, mode_t mode, uid_t uid,
                                     gid_t gid, int depth, int *out) {
     *out = open_in_root(root->fd, path, O_PATH | O_DIRECTORY);
     if (*out >= 0)
         return NULL;
+    if (errno == ENOTDIR) {
+        memory_owned char *file = first_file_of(root, path);
+        return error_system(ENOTDIR, "open", "directory %s in the container's root: %s", path, file);
+    }
     if (errno != ENOENT)
         return error_system(errno, "open", "directory %s in the container's root", path);
     if (depth > DANGLING_LINKS_MAX)

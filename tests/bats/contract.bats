@@ -77,7 +77,7 @@ teardown() { teardown_container; }
     done
 }
 
-@test "features: every field that callers decode, and what this kernel takes" {
+@test "runc #5329: features: every field that callers decode, and what this kernel takes" {
     "$PINFOLD" features >"$WORK/f" 2>"$WORK/e"
     [ ! -s "$WORK/e" ]
     is "$(jq -c .hooks "$WORK/f")" '["prestart","createRuntime","createContainer","startContainer","poststart","poststop"]'
@@ -90,7 +90,6 @@ teardown() { teardown_container; }
     is "$(jq -r '[.linux.cgroup[] | type] | unique | join(" ")' "$WORK/f")" boolean
     is "$(jq -r '.annotations["org.opencontainers.runc.checkpoint.enabled"]' "$WORK/f")" false
     is "$(jq -r '.potentiallyUnsafeConfigAnnotations | index("dev.pinfold.") | type' "$WORK/f")" number
-    # runc #5329: a stray newline in a value
     is "$(jq -r '[.. | strings | select(test("\\s"))] | length' "$WORK/f")" 0
 }
 
@@ -151,8 +150,7 @@ sys.exit(subprocess.run(sys.argv[1:], stdin=subprocess.DEVNULL, close_fds=False,
 PY
 }
 
-# known: youki #2893
-@test "--preserve-fds: those descriptors, holes among them stay holes, nothing else" {
+@test "youki #2893: --preserve-fds: those descriptors, holes among them stay holes, nothing else" {
     script_is 'echo $(ls /proc/self/fd)'
     # 4 is a hole, which ls itself then fills
     is "$(with_hole run --preserve-fds 3 --bundle "$BUNDLE" "$ID")" "0 1 2 3 4 5"
@@ -221,8 +219,7 @@ with open(sys.argv[2], "w") as out:
     wait_for test -S "$1"
 }
 
-# known: crun #414, runc #3291
-@test "NOTIFY_SOCKET: the container has a socket of its own; start relays READY=1, MAINPID and a barrier, and nothing else" {
+@test "crun #414, runc #3291: NOTIFY_SOCKET: the container has a socket of its own; start relays READY=1, MAINPID and a barrier, and nothing else" {
     manager "$WORK/manager" "$WORK/told"
     # busybox has no datagrams over Unix sockets: the message is sent from outside, to the socket inside
     script_is 'echo $NOTIFY_SOCKET; exec sleep 1000'
@@ -358,8 +355,7 @@ PY
     [ ! -e "$STATE/$ID" ]
 }
 
-# known: crun #660, #1200, #422, runc #4231: list, state and delete beside create
-@test "creating and deleting one name over and over, while others list, look and delete, never fails with anything but the known words" {
+@test "crun #660, #1200, runc #4231: creating and deleting one name over and over, while others list, look and delete, never fails with anything but the known words" {
     command_is sleep 1000
     touch "$WORK/go"
     while [ -e "$WORK/go" ]; do pf list -f json; pf state "$ID"; done >/dev/null 2>"$WORK/readers" &
@@ -417,7 +413,6 @@ assert os.waitpid(pid, 0)[1] == 9
 PY
 }
 
-# known: crun #1442
 @test "crun #1442: SIGWINCH to a run without a terminal does not end it" {
     script_is 'sleep 1; exit 5'
     timeout 20 "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" </dev/null 3>&- &

@@ -199,7 +199,7 @@ teardown() { teardown_container; }
     done
 }
 
-@test "an error never shows the value of a variable" {
+@test "runc #3879: an error never shows the value of a variable" {
     configure '.process.env = ["GOOD=1", "hunter2-without-equals-sign-secret"]'
     run pf_run
     ended 1
@@ -284,4 +284,63 @@ teardown() { teardown_container; }
         ended 1 "does not exist"
         mv "$WORK/kept.json" "$BUNDLE/config.json"
     done
+}
+
+@test "crun #307: a path that goes through a file names the file" {
+    configure '.mounts += [{destination: "/etc/passwd/a/b", type: "tmpfs", source: "tmpfs"}]'
+    run pf_run
+    ended 1 "mounts["
+    contains "$output" "/etc/passwd: Not a directory (ENOTDIR)"
+}
+
+@test "crun #2172: the kernel's own reason is in the message, which is one line" {
+    configure '.mounts += [{destination: "/x", type: "tmpfs", source: "tmpfs", options: ["size=zz"]}]'
+    run pf_run
+    ended 1 "Bad value for 'size'"
+    is "${#lines[@]}" 1
+    configure '.mounts[-1] = {destination: "/x", type: "nosuchfs", source: "none"}'
+    run pf_run
+    ended 1 "nosuchfs: No such device (ENODEV)"
+}
+
+# The number means "leave it as it is" to the kernel: the process would have stayed root.
+@test "user and group 4294967295 are refused, in config.json and for exec" {
+    configure '.process.user.uid = 4294967295'
+    run pf_run
+    ended 1 "process.user.uid: expected a number less than 4294967295"
+    configure '.process.user = {uid: 1, gid: 4294967295}'
+    run pf_run
+    ended 1 "process.user.gid: expected a number less than 4294967295"
+    configure '.process.user = {uid: 0, gid: 0}'
+    start_sleeper
+    run pf exec --user 4294967295 "$ID" true
+    ended 255 "--user"
+    jq '.process | .user.uid = 4294967295' "$BUNDLE/config.json" >"$WORK/p.json"
+    run pf exec --process "$WORK/p.json" "$ID"
+    ended 255 "user.uid"
+}
+
+@test "crun 1.15, runc #4417: a create that fails after its mounts leaves none of them to the machine, and no directory" {
+    before=$(cut -d' ' -f5- /proc/self/mountinfo | sort)
+    configure '.mounts += [{destination: "/a", type: "tmpfs", source: "tmpfs"}, {destination: "/b", type: "bind", source: "/tmp", options: ["rbind", "rshared"]}] |
+        .process.cwd = "/etc/passwd"'
+    for try in 1 2 3; do
+        run pf_run
+        ended 1 "process.cwd /etc/passwd"
+    done
+    is "$(cut -d' ' -f5- /proc/self/mountinfo | sort)" "$before"
+    is "$(ls "$STATE")" ""
+}
+
+@test "crun #504: a pid file and a state directory that cannot be written are one error each, and nothing runs on" {
+    command_is sleep 994
+    run pf create --bundle "$BUNDLE" --pid-file "$WORK/no/pid" "$ID"
+    ended 1 "--pid-file: create $WORK/no/pid"
+    is "$(ls "$STATE")" ""
+    run "$PINFOLD" --root "$BUNDLE/config.json/x" --policy unconfined run --bundle "$BUNDLE" "$ID"
+    ended 1 "Not a directory (ENOTDIR)"
+    start_sleeper
+    run pf exec --detach --pid-file "$WORK/no/pid" "$ID" sleep 994
+    ended 255 "--pid-file: create $WORK/no/pid"
+    [ -z "$(ps -eo args | grep '^sleep 994')" ]
 }

@@ -129,7 +129,7 @@ hook() { # KIND NAME
     [ -z "$(ps -eo args | grep '^sleep 77')" ]
 }
 
-@test "a hook that reads nothing of its input does not disturb (EPIPE)" {
+@test "crun #1551: a hook that reads nothing of its input does not disturb (EPIPE)" {
     configure '.hooks.createRuntime = [{path: "/bin/true"}] | .annotations = {"long": ("x" * 200000)}'
     run pf_run
     ended 0
@@ -168,7 +168,7 @@ hook() { # KIND NAME
     is "$(grep -c FROM=process "$ROOT/hook/env")" 1
 }
 
-@test "a hook without an environment has the runtime's (crun #906); it runs in the bundle and in the runtime's cgroup" {
+@test "crun #906: a hook without an environment has the runtime's; it runs in the bundle and in the runtime's cgroup" {
     printf '#!/bin/sh\nenv >"%s/e"\npwd >"%s/d"\ncat /proc/self/cgroup >"%s/c"\n' "$WORK" "$WORK" "$WORK" >"$HOOKS/look"
     chmod 755 "$HOOKS/look"
     configure --arg path "$HOOKS/look" '.hooks.createRuntime = [{path: $path}]'
@@ -200,7 +200,7 @@ hook() { # KIND NAME
     ended 1 "hooks.createRuntime[0].timeout: expected more than 0"
 }
 
-@test "poststart that fails stops the container, and start says so" {
+@test "runc #4347: poststart that fails stops the container, and start says so" {
     printf '#!/bin/sh\nexit 9\n' >"$HOOKS/bad"
     chmod 755 "$HOOKS/bad"
     configure --arg path "$HOOKS/bad" '.hooks.poststart = [{path: $path}]'
@@ -239,7 +239,6 @@ hook() { # KIND NAME
     is "$(cat "$ORDER")" last
 }
 
-# known: crun #1924, #2167
 @test "crun #1924: createContainer runs after the mounts and before the root is read-only" {
     mkdir "$ROOT/mark"
     printf '#!/bin/sh\ngrep -c " %s/rootfs/proc " /proc/self/mountinfo >"%s/rootfs/mark/proc"\n' "$BUNDLE" "$BUNDLE" >"$HOOKS/write"
@@ -251,8 +250,7 @@ hook() { # KIND NAME
     is "$(xargs <<<"$output")" "1 read-only"
 }
 
-# known: crun #2115, #2025
-@test "crun #2115: the state for hooks is one line of compact JSON without escaped slashes, with the bundle" {
+@test "crun #2115, #2025: the state for hooks is one line of compact JSON without escaped slashes, with the bundle" {
     configure '.annotations = {"a/b": "c/d"}'
     hook prestart one
     pf_create

@@ -99,7 +99,7 @@ except OSError:
     contains "$(tr -d '\r' <"$WORK/received")" /dev/pts/0
 }
 
-@test "a console socket whose path is longer than an address holds" {
+@test "youki #2915: a console socket whose path is longer than an address holds" {
     long=$WORK/$(printf '%0120d' 1)
     mkdir "$long"
     receiver "$long/socket" "$WORK/received" &
