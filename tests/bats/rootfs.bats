@@ -219,3 +219,200 @@ ptmx pts/ptmx"
     run pf_run
     is "$(awk '$5 == "/etc"' <<<"$output" | wc -l)" 0
 }
+
+# -- devices ------------------------------------------------------------------------------------------------------
+
+# Lets every device number be used, so that a test can make its own.
+devices_are() { # JQ
+    configure ".linux.devices = $1 | .linux.resources.devices = [{allow: true, access: \"rwm\"}]"
+}
+
+@test "crun #1047, #1389: parents of a device have mode 0755, its own mode is as written, whatever the umask" {
+    devices_are '[{path: "/dev/deep/er/null", type: "c", major: 1, minor: 3, fileMode: 438}, {path: "/dev/typed", type: "c", major: 1, minor: 3, fileMode: 8624}]'
+    command_is stat -c %a /dev/deep /dev/deep/er /dev/deep/er/null /dev/typed
+    run bash -c 'umask 077; "$@"' - "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID"
+    ended 0
+    is "$(xargs <<<"$output")" "755 755 666 660"
+}
+
+@test "crun #1845: a device of the host that is there already keeps its owner and mode" {
+    before=$(stat -c '%u %g %a' /dev/null)
+    mkdir "$WORK/dev" && mknod -m 640 "$WORK/dev/mine" c 1 3 && chown 5:6 "$WORK/dev/mine"
+    configure --arg source "$WORK/dev" '.mounts |= map(select(.destination != "/dev")) | .mounts = [{destination: "/dev", type: "bind", source: $source, options: ["rbind"]}] + .mounts'
+    devices_are '[{path: "/dev/mine", type: "c", major: 1, minor: 3, fileMode: 438, uid: 1000, gid: 1000}]'
+    run pf_run
+    ended 0
+    is "$(stat -c '%u %g %a' "$WORK/dev/mine")" "5 6 640"
+    is "$(stat -c '%u %g %a' /dev/null)" "$before"
+}
+
+@test "crun #1845: devices of a user namespace are the host's own, and stay as they are" {
+    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
+    before=$(stat -c '%u %g %a' /dev/null)
+    configure '.linux.namespaces += [{type: "user"}]
+      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+    script_is 'echo x >/dev/null && head -c 4 /dev/zero | wc -c; chmod 600 /dev/null 2>&1; chown 1:1 /dev/null 2>&1; stat -c %t:%T /dev/null'
+    run pf_run
+    ended 0
+    is "$(head -n 1 <<<"$output")" 4
+    is "$(tail -n 1 <<<"$output")" 1:3
+    is "$(stat -c '%u %g %a' /dev/null)" "$before"
+}
+
+@test "crun #1745: a read-only root without a /dev of its own: the devices of the image serve" {
+    configure '.root.readonly = true | .mounts |= map(select(.destination | startswith("/dev") | not))'
+    mknod -m 666 "$ROOT/dev/null" c 1 3
+    command_is sh -c 'echo x >/dev/null && echo fine'
+    is "$(pf_run)" fine
+    mount --bind "$ROOT" "$ROOT" && mount -o remount,bind,ro "$ROOT"
+    run pf_run
+    umount "$ROOT"
+    ended 0 fine
+}
+
+@test "devices: a fifo, a trailing slash, one path twice, no mode" {
+    devices_are '[{path: "/dev/fifo", type: "p"}, {path: "/dev/slash/", type: "c", major: 1, minor: 5},
+      {path: "/dev/twice", type: "c", major: 1, minor: 3}, {path: "/dev/twice", type: "c", major: 1, minor: 3}, {path: "/dev/null", type: "c", major: 1, minor: 3}]'
+    script_is 'test -p /dev/fifo && stat -c "%t:%T %a" /dev/slash /dev/twice'
+    is "$(pf_run | xargs)" "1:5 666 1:3 666"
+    POLICY=agent
+    configure 'del(.linux.resources.devices)'
+    command_is test -p /dev/fifo
+    run pf_run
+    # under the policy /dev has no devices of its own; a fifo is none
+    ended 0
+}
+
+@test "devices: a type or number that there is not, and a path that is no path, are errors that name the field" {
+    devices_are '[{path: "/dev/x", type: "a", major: 1, minor: 3}]'
+    run pf_run
+    ended 1 "linux.devices[0].type: expected c, b, u or p"
+    devices_are '[{path: "/dev/x", type: "c", major: -1, minor: 3}]'
+    run pf_run
+    ended 1 "linux.devices[0].major"
+    devices_are '[{path: "dev/x", type: "c", major: 1, minor: 3}]'
+    run pf_run
+    ended 1 "linux.devices[0].path: expected an absolute path"
+    devices_are '[{path: "/dev/..", type: "c", major: 1, minor: 3}]'
+    run pf_run
+    ended 1 "linux.devices[0]"
+}
+
+@test "CVE-2026-41579: a /dev of the image that is a symbolic link leads nowhere" {
+    mkdir "$WORK/volume"
+    rm -rf "$ROOT/dev" && mkdir "$ROOT/volume" && ln -s /volume "$ROOT/dev"
+    configure --arg source "$WORK/volume" '.mounts |= map(select(.destination | startswith("/dev") | not))
+      | .mounts += [{destination: "/volume", type: "bind", source: $source, options: ["rbind"]}]'
+    run pf_run
+    ended 1 "/dev of the container's root is not a directory (CVE-2026-41579)"
+    is "$(ls -A "$WORK/volume")" ""
+}
+
+@test "/dev/core leads to /proc/kcore where there is one" {
+    [ -e /proc/kcore ] || skip "no /proc/kcore here"
+    command_is readlink /dev/core
+    is "$(pf_run)" /proc/kcore
+}
+
+# -- root, masks and propagation: other runtimes' faults ------------------------------------------------------------
+
+@test "CVE-2019-18837: a link of the image as a mount point stays in the root" {
+    ln -s /../../../../../../etc "$ROOT/out"
+    mkdir "$WORK/source" && echo content >"$WORK/source/file"
+    configure --arg source "$WORK/source" '.mounts += [{destination: "/out/sub", type: "bind", source: $source, options: ["rbind"]}]'
+    command_is cat /etc/sub/file
+    is "$(pf_run)" content
+    [ ! -e /etc/sub ]
+}
+
+@test "CVE-2023-28642: /proc as a link of the image: masks and read-only paths are in force where it leads" {
+    rmdir "$ROOT/proc" && mkdir "$ROOT/elsewhere" && ln -s elsewhere "$ROOT/proc"
+    script_is 'cat /proc/self/stat >/dev/null; cat /elsewhere/timer_list | wc -c; echo 1 >/elsewhere/sys/kernel/shmmni 2>&1'
+    run pf_run
+    [ "$status" != 0 ] || contains "$output" "Read-only file system"
+    lacks "$output" "timer"
+}
+
+@test "crun #950: read-only paths in a user namespace keep nosuid, nodev and noexec" {
+    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
+    configure '.linux.namespaces += [{type: "user"}] | .linux.readonlyPaths = ["/proc/sys", "/dev/shm"]
+      | .mounts |= map(if .destination == "/proc" then .options = ["nosuid", "nodev", "noexec"] else . end)
+      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+    command_is awk '$5 == "/proc/sys" || $5 == "/dev/shm" { o[$5] = $6 } END { for (p in o) print p, o[p] }' /proc/self/mountinfo
+    run pf_run
+    ended 0
+    for path in /proc/sys /dev/shm; do
+        for flag in ro nosuid nodev noexec; do
+            matches ",$(awk -v path="$path" '$1 == path { print $2 }' <<<"$output")," ",$flag,"
+        done
+    done
+}
+
+@test "youki #3536: a read-only root keeps the flags of its mount" {
+    mount --bind "$ROOT" "$ROOT" && mount -o remount,bind,nosuid,nodev,noatime "$ROOT"
+    configure '.root.readonly = true'
+    command_is awk '$5 == "/" { print $6 }' /proc/self/mountinfo
+    run pf_run
+    umount "$ROOT"
+    ended 0
+    matches "$output" '^ro,nosuid,nodev,noatime'
+}
+
+@test "runc #1755, #4724: each word of rootfsPropagation, and one that is none" {
+    command_is awk '$5 == "/" { for (i = 7; $i != "-"; i++) printf "%s ", $i; print "." }' /proc/self/mountinfo
+    for word in shared rshared; do
+        configure --arg word "$word" '.linux.rootfsPropagation = $word'
+        matches "$(pf_run)" '^shared:[0-9]+ \.$'
+    done
+    for word in private rprivate; do
+        configure --arg word "$word" '.linux.rootfsPropagation = $word'
+        is "$(pf_run)" .
+    done
+    for word in unbindable runbindable; do
+        configure --arg word "$word" '.linux.rootfsPropagation = $word'
+        is "$(pf_run)" "unbindable ."
+    done
+    configure '.linux.rootfsPropagation = "sideways"'
+    run pf_run
+    ended 1 "linux.rootfsPropagation: expected shared, slave, private or unbindable"
+}
+
+@test "crun #1514, youki #3621: a root on a shared mount: slave hears of the host's mounts, and nothing goes back" {
+    mount --bind "$ROOT" "$ROOT" && mount --make-shared "$ROOT"
+    mkdir "$ROOT/later"
+    configure '.linux.rootfsPropagation = "rslave" | .process.args = ["sleep", "1000"]'
+    start_sleeper
+    mount -t tmpfs hotplug "$ROOT/later"
+    inside=$(pf exec "$ID" grep -c hotplug /proc/self/mountinfo || :)
+    root=$(pf exec "$ID" awk '$5 == "/" { print $7 }' /proc/self/mountinfo)
+    pf delete --force "$ID"
+    outside=$(grep -c "$ROOT/proc" /proc/self/mountinfo || :)
+    umount "$ROOT/later" && umount "$ROOT"
+    is "$inside" 1
+    matches "$root" '^master:'
+    is "$outside" 0
+}
+
+@test "runc #2404, #4425, crun 1.15: after runs on a shared mount the host has the mounts that it had" {
+    mount --bind "$WORK" "$WORK" && mount --make-rshared "$WORK"
+    before=$(wc -l </proc/self/mountinfo)
+    for _ in 1 2 3; do pf_run; done
+    configure '.mounts += [{destination: "/data", type: "nosuchfs", source: "x"}]'
+    run pf_run
+    ended 1
+    after=$(wc -l </proc/self/mountinfo)
+    umount "$WORK"
+    is "$after" "$before"
+}
+
+@test "maskedPaths: the host's null device does not change hands, and its mode cannot be changed from inside" {
+    before=$(stat -c '%u %g %a %t:%T' /dev/null)
+    echo secret >"$ROOT/etc/secret"
+    configure '.linux.maskedPaths = ["/etc/secret"]'
+    script_is 'chmod 600 /etc/secret 2>&1; chown 1000 /etc/secret 2>&1; echo x >/etc/secret && wc -c </etc/secret'
+    run pf_run
+    ended 0
+    is "$(tail -n 1 <<<"$output")" 0
+    is "$(grep -c "Read-only file system" <<<"$output")" 2
+    is "$(stat -c '%u %g %a %t:%T' /dev/null)" "$before"
+}
