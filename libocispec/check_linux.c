@@ -159,6 +159,32 @@ static fallible check_intel_rdt(const struct oci_intel_rdt *rdt) {
     return check_schema_line("memBwSchema", rdt->memory_bandwidth_schema, "MB:");
 }
 
+/* set_mempolicy(2) says EINVAL to all of these at once (and crun #2181 broke on missing nodes). */
+static fallible check_memory_policy(const struct oci_memory_policy *policy) {
+    if (policy == NULL)
+        return NULL;
+    const char *mode = policy->mode;
+    if (oci_name_index(oci_memory_policy_modes, mode) < 0)
+        return check_unexpected("a known memory policy", mode, "linux.memoryPolicy.mode");
+    TRY(check_words("linux.memoryPolicy.", "flags", &policy->flags, oci_memory_policy_flags,
+                    "a known memory policy flag"));
+    if (policy->nodes != NULL && !oci_index_set_parse(policy->nodes, NULL))
+        return check_unexpected("a list of memory nodes like 0-3,7", policy->nodes,
+                                "linux.memoryPolicy.nodes");
+    bool nowhere = strcmp(mode, "MPOL_DEFAULT") == 0 || strcmp(mode, "MPOL_LOCAL") == 0;
+    if (nowhere && policy->nodes != NULL)
+        return check_unexpected("none with this mode", policy->nodes, "linux.memoryPolicy.nodes");
+    if (!nowhere && policy->nodes == NULL && strcmp(mode, "MPOL_PREFERRED") != 0)
+        return error_new(ERROR_INVALID, "linux.memoryPolicy.nodes: expected memory nodes for %s", mode);
+    if (policy->nodes == NULL && policy->flags.count > 0)
+        return error_new(ERROR_INVALID, "linux.memoryPolicy.flags: expected none without nodes");
+    if (string_list_contains(&policy->flags, "MPOL_F_STATIC_NODES") &&
+        string_list_contains(&policy->flags, "MPOL_F_RELATIVE_NODES"))
+        return error_new(ERROR_INVALID, "linux.memoryPolicy.flags: MPOL_F_STATIC_NODES and "
+                                        "MPOL_F_RELATIVE_NODES exclude each other");
+    return NULL;
+}
+
 struct error *check_linux(const struct oci_config *config) {
     const struct oci_linux *part = config->linux_config;
     if (part == NULL)
@@ -180,6 +206,7 @@ struct error *check_linux(const struct oci_config *config) {
     TRY(check_absolute("readonlyPaths", &part->readonly_paths));
     TRY(check_personality(part->personality));
     TRY(check_intel_rdt(part->intel_rdt));
+    TRY(check_memory_policy(part->memory_policy));
     return check_time_offsets(config);
 }
 

@@ -6,18 +6,6 @@
 #include "libocispec/check.h"
 #include "libocispec/names.h"
 
-static const char *const scheduler_policies[] = {
-    "SCHED_OTHER", "SCHED_FIFO", "SCHED_RR", "SCHED_BATCH", "SCHED_ISO", "SCHED_IDLE", "SCHED_DEADLINE", NULL,
-};
-static const char *const scheduler_flags[] = {
-    "SCHED_FLAG_RESET_ON_FORK",  "SCHED_FLAG_RECLAIM",
-    "SCHED_FLAG_DL_OVERRUN",     "SCHED_FLAG_KEEP_POLICY",
-    "SCHED_FLAG_KEEP_PARAMS",    "SCHED_FLAG_UTIL_CLAMP_MIN",
-    "SCHED_FLAG_UTIL_CLAMP_MAX", NULL,
-};
-static const char *const io_priority_classes[] = {"IOPRIO_CLASS_RT", "IOPRIO_CLASS_BE", "IOPRIO_CLASS_IDLE",
-                                                  NULL};
-
 static fallible check_command(const char *at, const struct oci_process *process) {
     if (process->cwd == NULL || process->cwd[0] != '/')
         return check_unexpected("an absolute path", process->cwd, "%scwd", at);
@@ -72,64 +60,57 @@ static fallible check_capabilities(const char *at, const struct oci_capabilities
     return check_words(inner, "ambient", &capabilities->ambient, oci_capability_names, what);
 }
 
-/* A decimal number of a processor at *list, which is moved beyond it; -1 if there is none. */
-static long cpu_number(const char **list) {
-    long number = 0;
-    const char *digit = *list;
-    for (; *digit >= '0' && *digit <= '9' && digit - *list < 7; digit++)
-        number = number * 10 + (*digit - '0');
-    if (digit == *list)
-        return -1;
-    *list = digit;
-    return number;
-}
-
-/* "0-3,7" */
-static bool cpu_list_valid(const char *list) {
-    for (;; list++) {
-        long first = cpu_number(&list);
-        if (first < 0)
-            return false;
-        if (*list == '-') {
-            list++;
-            if (cpu_number(&list) < first)
-                return false;
-        }
-        if (*list != ',')
-            return *list == '\0';
-    }
+/* sched_setattr(2) says EINVAL to all of these at once; here each has its name. */
+static fallible check_scheduler(const char *at, const struct oci_scheduler *scheduler) {
+    const char *policy = scheduler->policy;
+    if (oci_name_index(oci_scheduler_policies, policy) < 0)
+        return check_unexpected("a known scheduling policy", policy, "%sscheduler.policy", at);
+    if (scheduler->nice < -20 || scheduler->nice > 19)
+        return error_new(ERROR_INVALID, "%sscheduler.nice: expected an integer between -20 and 19, found %d",
+                         at, scheduler->nice);
+    memory_owned char *inner = text_formatted("%sscheduler.", at);
+    TRY(check_words(inner, "flags", &scheduler->flags, oci_scheduler_flags, "a known scheduler flag"));
+    bool real_time = strcmp(policy, "SCHED_FIFO") == 0 || strcmp(policy, "SCHED_RR") == 0;
+    if (real_time && (scheduler->priority < 1 || scheduler->priority > 99))
+        return error_new(ERROR_INVALID,
+                         "%sscheduler.priority: expected an integer between 1 and 99 for %s, found %d", at,
+                         policy, scheduler->priority);
+    if (!real_time && scheduler->priority != 0)
+        return error_new(ERROR_INVALID, "%sscheduler.priority: expected 0 for %s, found %d", at, policy,
+                         scheduler->priority);
+    bool deadline = strcmp(policy, "SCHED_DEADLINE") == 0;
+    if (!deadline && (scheduler->runtime != 0 || scheduler->deadline != 0 || scheduler->period != 0))
+        return error_new(ERROR_INVALID, "%sscheduler: runtime, deadline and period are for SCHED_DEADLINE",
+                         at);
+    if (deadline && (scheduler->runtime < 1024 || scheduler->runtime > scheduler->deadline ||
+                     (scheduler->period != 0 && scheduler->deadline > scheduler->period)))
+        return error_new(
+            ERROR_INVALID,
+            "%sscheduler: expected nanoseconds with 1024 <= runtime <= deadline <= period, found "
+            "%llu, %llu, %llu",
+            at, (unsigned long long)scheduler->runtime, (unsigned long long)scheduler->deadline,
+            (unsigned long long)scheduler->period);
+    return NULL;
 }
 
 static fallible check_scheduling(const char *at, const struct oci_process *process) {
-    const struct oci_scheduler *scheduler = process->scheduler;
+    static const char list[] = "a list of processors like 0-3,7";
     const struct oci_io_priority *io = process->io_priority;
     const struct oci_cpu_affinity *affinity = process->exec_cpu_affinity;
-    if (scheduler != NULL) {
-        if (oci_name_index(scheduler_policies, scheduler->policy) < 0)
-            return check_unexpected("a known scheduling policy", scheduler->policy, "%sscheduler.policy", at);
-        if (scheduler->nice < -20 || scheduler->nice > 19)
-            return error_new(ERROR_INVALID,
-                             "%sscheduler.nice: expected an integer between -20 and 19, found %d", at,
-                             scheduler->nice);
-        memory_owned char *inner = text_formatted("%sscheduler.", at);
-        TRY(check_words(inner, "flags", &scheduler->flags, scheduler_flags, "a known scheduler flag"));
-    }
+    if (process->scheduler != NULL)
+        TRY(check_scheduler(at, process->scheduler));
     if (io != NULL) {
-        if (oci_name_index(io_priority_classes, io->class_name) < 0)
+        if (oci_name_index(oci_io_priority_classes, io->class_name) < 0)
             return check_unexpected("a known I/O priority class", io->class_name, "%sioPriority.class", at);
         if (io->priority < 0 || io->priority > 7)
             return error_new(ERROR_INVALID,
                              "%sioPriority.priority: expected an integer between 0 and 7, found %d", at,
                              io->priority);
     }
-    if (affinity != NULL) {
-        if (affinity->initial != NULL && !cpu_list_valid(affinity->initial))
-            return check_unexpected("a list of processors like 0-3,7", affinity->initial,
-                                    "%sexecCPUAffinity.initial", at);
-        if (affinity->final != NULL && !cpu_list_valid(affinity->final))
-            return check_unexpected("a list of processors like 0-3,7", affinity->final,
-                                    "%sexecCPUAffinity.final", at);
-    }
+    if (affinity != NULL && affinity->initial != NULL && !oci_index_set_parse(affinity->initial, NULL))
+        return check_unexpected(list, affinity->initial, "%sexecCPUAffinity.initial", at);
+    if (affinity != NULL && affinity->final != NULL && !oci_index_set_parse(affinity->final, NULL))
+        return check_unexpected(list, affinity->final, "%sexecCPUAffinity.final", at);
     return NULL;
 }
 

@@ -263,6 +263,13 @@ struct oci_personality {
     struct string_list flags;
 };
 
+/* runtime-spec 1.3 */
+struct oci_memory_policy {
+    char *mode;
+    char *nodes; /* NULL: none */
+    struct string_list flags;
+};
+
 struct oci_time_offset {
     int64_t secs;
     uint32_t nanosecs;
@@ -302,6 +309,7 @@ struct oci_linux {
     struct string_list readonly_paths;
     char *mount_label;
     struct oci_personality *personality;
+    struct oci_memory_policy *memory_policy;
     struct oci_time_offsets *time_offsets;
     struct oci_intel_rdt *intel_rdt;
 };

@@ -287,6 +287,14 @@ static const struct schema_field personality_fields[] = {
 };
 static const struct schema personality_schema = SCHEMA("personality", oci_personality, personality_fields);
 
+static const struct schema_field memory_policy_fields[] = {
+    STRING(REQUIRED, "mode", oci_memory_policy, mode),
+    STRING(OPTIONAL, "nodes", oci_memory_policy, nodes),
+    STRINGS(OPTIONAL, "flags", oci_memory_policy, flags),
+};
+static const struct schema memory_policy_schema =
+    SCHEMA("memoryPolicy", oci_memory_policy, memory_policy_fields);
+
 static const struct schema_field time_offset_fields[] = {
     INT64(OPTIONAL, "secs", oci_time_offset, secs),
     UINT32(OPTIONAL, "nanosecs", oci_time_offset, nanosecs),
@@ -324,6 +332,7 @@ static const struct schema_field linux_fields[] = {
     STRINGS(OPTIONAL, "readonlyPaths", oci_linux, readonly_paths),
     STRING(OPTIONAL, "mountLabel", oci_linux, mount_label),
     POINTER(OPTIONAL, "personality", oci_linux, personality, oci_personality, personality_schema),
+    POINTER(OPTIONAL, "memoryPolicy", oci_linux, memory_policy, oci_memory_policy, memory_policy_schema),
     POINTER(OPTIONAL, "timeOffsets", oci_linux, time_offsets, oci_time_offsets, time_offsets_schema),
     POINTER(OPTIONAL, "intelRdt", oci_linux, intel_rdt, oci_intel_rdt, intel_rdt_schema),
 };

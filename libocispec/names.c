@@ -86,6 +86,36 @@ const char *const oci_seccomp_flags[] = {
     NULL,
 };
 
+const char *const oci_scheduler_policies[] = {
+    "SCHED_OTHER", "SCHED_FIFO", "SCHED_RR", "SCHED_BATCH", "SCHED_ISO", "SCHED_IDLE", "SCHED_DEADLINE", NULL,
+};
+
+const char *const oci_scheduler_flags[] = {
+    "SCHED_FLAG_RESET_ON_FORK",  "SCHED_FLAG_RECLAIM",
+    "SCHED_FLAG_DL_OVERRUN",     "SCHED_FLAG_KEEP_POLICY",
+    "SCHED_FLAG_KEEP_PARAMS",    "SCHED_FLAG_UTIL_CLAMP_MIN",
+    "SCHED_FLAG_UTIL_CLAMP_MAX", NULL,
+};
+
+const char *const oci_io_priority_classes[] = {
+    "IOPRIO_CLASS_RT",
+    "IOPRIO_CLASS_BE",
+    "IOPRIO_CLASS_IDLE",
+    NULL,
+};
+
+const char *const oci_memory_policy_modes[] = {
+    "MPOL_DEFAULT",        "MPOL_PREFERRED",           "MPOL_BIND", "MPOL_INTERLEAVE", "MPOL_LOCAL",
+    "MPOL_PREFERRED_MANY", "MPOL_WEIGHTED_INTERLEAVE", NULL,
+};
+
+const char *const oci_memory_policy_flags[] = {
+    "MPOL_F_NUMA_BALANCING",
+    "MPOL_F_RELATIVE_NODES",
+    "MPOL_F_STATIC_NODES",
+    NULL,
+};
+
 static const struct {
     const char *name;
     int number;
@@ -146,5 +176,37 @@ char *oci_sysctl_path(const char *key) {
         component += length;
         if (*component == '\0')
             return path;
+    }
+}
+
+/* A decimal number at *text, which is moved beyond it; -1 if there is none, or too large a one. */
+static long index_read(const char **text) {
+    long number = 0;
+    const char *digit = *text;
+    for (; *digit >= '0' && *digit <= '9' && number < OCI_INDEX_COUNT; digit++)
+        number = number * 10 + (*digit - '0');
+    if (digit == *text || number >= OCI_INDEX_COUNT)
+        return -1;
+    *text = digit;
+    return number;
+}
+
+bool oci_index_set_parse(const char *text, struct oci_index_set *out) {
+    const size_t bits = 8 * sizeof(unsigned long);
+    if (out != NULL)
+        *out = (struct oci_index_set){0};
+    for (;; text++) {
+        long first = index_read(&text);
+        long last = first;
+        if (first >= 0 && *text == '-') {
+            text++;
+            last = index_read(&text);
+        }
+        if (first < 0 || last < first)
+            return false;
+        for (long index = first; out != NULL && index <= last; index++)
+            out->words[(size_t)index / bits] |= 1UL << ((size_t)index % bits);
+        if (*text != ',')
+            return *text == '\0';
     }
 }

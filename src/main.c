@@ -15,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/log.h"
 #include "cli/options.h"
+#include "process/binary.h"
 #include "warden/warden.h"
 
 static fallible log_command_entry(const struct global_options *global, int argc, char **argv,
@@ -27,26 +28,28 @@ static const struct {
     const char *name;
     command_function run;
     const char *help;
+    bool enters; /* makes processes in containers */
 } commands[] = {
-    {"sandbox", sandbox_command, "run a command in a sandbox made from this machine: no image, no engine"},
-    {"create", create_command, "create a container from a bundle"},
-    {"start", start_command, "start a created container"},
-    {"run", run_command, "create and start a container"},
-    {"exec", exec_command, "run another process in a container"},
-    {"state", state_command, "print a container's state"},
-    {"kill", kill_command, "send a signal to a container"},
-    {"delete", delete_command, "delete a container"},
-    {"list", list_command, "list containers"},
-    {"ps", ps_command, "list a container's processes"},
-    {"pause", pause_command, "freeze a container"},
-    {"resume", resume_command, "thaw a container"},
-    {"update", update_command, "change a container's limits"},
-    {"log", log_command_entry, "print what was denied"},
-    {"explain", explain_command, "print what hardening changes, and run nothing"},
-    {"checkpoint", checkpoint_command, "not supported: says so"},
-    {"restore", restore_command, "not supported: says so"},
-    {"spec", spec_command, "print or write a config.json"},
-    {"features", features_command, "print what this runtime can do"},
+    {"sandbox", sandbox_command, "run a command in a sandbox made from this machine: no image, no engine",
+     true},
+    {"create", create_command, "create a container from a bundle", true},
+    {"start", start_command, "start a created container", false},
+    {"run", run_command, "create and start a container", true},
+    {"exec", exec_command, "run another process in a container", true},
+    {"state", state_command, "print a container's state", false},
+    {"kill", kill_command, "send a signal to a container", false},
+    {"delete", delete_command, "delete a container", false},
+    {"list", list_command, "list containers", false},
+    {"ps", ps_command, "list a container's processes", false},
+    {"pause", pause_command, "freeze a container", false},
+    {"resume", resume_command, "thaw a container", false},
+    {"update", update_command, "change a container's limits", false},
+    {"log", log_command_entry, "print what was denied", false},
+    {"explain", explain_command, "print what hardening changes, and run nothing", false},
+    {"checkpoint", checkpoint_command, "not supported: says so", false},
+    {"restore", restore_command, "not supported: says so", false},
+    {"spec", spec_command, "print or write a config.json", false},
+    {"features", features_command, "print what this runtime can do", false},
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
@@ -234,9 +237,13 @@ static struct error *dispatch(struct global_options *global, int argc, char **ar
     TRY(cgroup_manager_parse(manager, systemd, &global->runtime.cgroup_manager));
     if (global->runtime.root == built_in_root)
         TRY(default_root_check(built_in_root));
-    for (size_t i = 0; i < COMMAND_COUNT; i++)
-        if (strcmp(commands[i].name, argv[first]) == 0)
-            return commands[i].run(global, argc - first, argv + first, exit_status);
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i].name, argv[first]) != 0)
+            continue;
+        if (commands[i].enters)
+            TRY(binary_execute_guarded(argv));
+        return commands[i].run(global, argc - first, argv + first, exit_status);
+    }
     return error_new(ERROR_USAGE, "unknown command \"%s\" (see pinfold --help)", argv[first]);
 }
 

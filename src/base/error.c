@@ -21,6 +21,12 @@ static const char *const known_wording[ERROR_KIND_COUNT] = {
     [ERROR_COMMAND_NOT_FOUND] = "exec: \"%s\": executable file not found in $PATH: no such file or directory",
     [ERROR_COMMAND_MISSING] = "exec: \"%1$s\": stat %1$s: no such file or directory",
     [ERROR_COMMAND_DENIED] = "exec: \"%s\": permission denied",
+    /* Both at once: dockerd looks for the first, podman for the second. */
+    [ERROR_COMMAND_DIRECTORY] = "exec: \"%s\": is a directory: permission denied",
+    [ERROR_COMMAND_FORMAT] = "exec: \"%s\": exec format error (neither a program of this machine nor a "
+                             "script with a \"#!\" line)",
+    [ERROR_COMMAND_INTERPRETER] = "exec: \"%s\": no such file or directory: the interpreter that its \"#!\" "
+                                  "line or its ELF header names",
 };
 
 /* strerror's words for these three make podman and dockerd report 126 or 127, which mean "the command cannot

@@ -15,16 +15,19 @@ enum error_kind {
     ERROR_USAGE,       /* the command line is wrong */
     ERROR_REFUSED,     /* the policy refuses what was asked; the message carries the reason code */
     ERROR_UNAVAILABLE, /* this machine lacks a mechanism that was promised */
-    ERROR_CONTAINER_MISSING, /* "container does not exist" */
-    ERROR_CONTAINER_EXISTS,  /* "container with given ID already exists" */
-    ERROR_ID_FORMAT,         /* "invalid container ID format" */
-    ERROR_NOT_RUNNING,       /* "container not running" */
-    ERROR_ALREADY_STARTED,   /* "cannot start an already running container" */
-    ERROR_EXEC_STOPPED,      /* "cannot exec in a stopped container" */
-    ERROR_NOT_STOPPED,       /* "cannot delete container X that is not stopped: STATUS" */
-    ERROR_COMMAND_NOT_FOUND, /* exec: "X": executable file not found in $PATH: no such file or directory */
-    ERROR_COMMAND_MISSING,   /* exec: "/X": stat /X: no such file or directory */
-    ERROR_COMMAND_DENIED,    /* exec: "/X": permission denied */
+    ERROR_CONTAINER_MISSING,   /* "container does not exist" */
+    ERROR_CONTAINER_EXISTS,    /* "container with given ID already exists" */
+    ERROR_ID_FORMAT,           /* "invalid container ID format" */
+    ERROR_NOT_RUNNING,         /* "container not running" */
+    ERROR_ALREADY_STARTED,     /* "cannot start an already running container" */
+    ERROR_EXEC_STOPPED,        /* "cannot exec in a stopped container" */
+    ERROR_NOT_STOPPED,         /* "cannot delete container X that is not stopped: STATUS" */
+    ERROR_COMMAND_NOT_FOUND,   /* exec: "X": executable file not found in $PATH: no such file or directory */
+    ERROR_COMMAND_MISSING,     /* exec: "/X": stat /X: no such file or directory */
+    ERROR_COMMAND_DENIED,      /* exec: "/X": permission denied */
+    ERROR_COMMAND_DIRECTORY,   /* exec: "/X": is a directory: permission denied */
+    ERROR_COMMAND_FORMAT,      /* exec: "/X": exec format error */
+    ERROR_COMMAND_INTERPRETER, /* exec: "/X": no such file or directory, of what "#!" or ELF names */
     ERROR_KIND_COUNT
 };
 

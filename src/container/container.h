@@ -44,8 +44,6 @@ struct prepared {
 /* Reads config.json and the policy, looks at the machine, hardens. Makes nothing. */
 fallible container_prepare(const struct runtime_options *runtime, const char *bundle, const char *config,
                            struct prepared *out);
-/* ERROR_UNAVAILABLE for a field of the specification that this version does not apply. */
-fallible container_process_supported(const struct oci_process *process);
 /* Annotation run.oci.keep_original_groups (podman's --group-add keep-groups): the container has the
  * supplementary groups of the runtime's caller instead of its own. */
 bool container_keeps_groups(const struct oci_config *hardened);

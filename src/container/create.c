@@ -22,6 +22,9 @@
 #include "container/notify_socket.h"
 #include "container/subject.h"
 #include "harden/seccomp.h"
+#include "process/binary.h"
+#include "process/lsm.h"
+#include "process/scheduling.h"
 #include "process/terminal.h"
 #include "rootfs/attach.h"
 #include "sys/calls.h"
@@ -45,6 +48,7 @@ struct creation {
     int channel[2];      /* init's end, the warden's end */
     int start_listening;
     int warden_listening;
+    int guard;
     int console[2]; /* what init sends the terminal to; with an attended terminal also our end */
     bool allow_setgroups;
     pid_t pid;
@@ -306,7 +310,8 @@ static bool shows_cgroups(const struct oci_config *config) {
  * hide the right file, and a user namespace may make no procfs beside one that is masked. */
 static struct error *procfs_prepare(struct creation *creation) {
     const struct oci_linux *linux_config = creation->prepared.hardened->config->linux_config;
-    if (linux_config->sysctl.count == 0 && !creation->namespaces.new_time)
+    if (linux_config->sysctl.count == 0 && !creation->namespaces.new_time &&
+        !lsm_wants_procfs(creation->prepared.hardened->config->process))
         return NULL;
     return procfs_open(PROCFS_WHOLE, &creation->procfs);
 }
@@ -375,6 +380,7 @@ static struct error *init_clone(struct creation *creation) {
         .state_directory = creation->container->directory,
         .start_listening = creation->start_listening,
         .console = creation->console[0],
+        .guard = creation->guard,
     };
     struct error *error = namespace_clone(&creation->namespaces, born_in, init_in_stage, init_run, &plan,
                                           &creation->pid, &creation->pidfd);
@@ -508,6 +514,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
         TRY(warden_listen(creation->container->directory, &creation->warden_listening));
     TRY(pairs_open(creation));
 
+    TRY(binary_guard_open(&creation->guard));
     TRY(init_clone(creation));
     TRY(container_save(creation->container));
     fault_point("recorded");
@@ -520,6 +527,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
     fault_point("hooks");
     TRY(init_go(creation));
     TRY(init_await(creation, INIT_READY));
+    TRY(scheduling_apply(creation->pid, creation->prepared.hardened->config->process));
     fault_point("ready");
     TRY(terminal_fetch(creation, &out->terminal));
     if (options->pidfd_socket != NULL)
@@ -564,6 +572,7 @@ static void creation_clear(struct creation *creation) {
         fd_close(creation->channel[i]);
         fd_close(creation->console[i]);
     }
+    fd_close(creation->guard);
     fd_close(creation->start_listening);
     fd_close(creation->warden_listening);
 }
@@ -575,6 +584,7 @@ struct error *container_create(const struct runtime_options *runtime, const stru
                                 .sync = {-1, -1},
                                 .channel = {-1, -1},
                                 .console = {-1, -1},
+                                .guard = -1,
                                 .start_listening = -1,
                                 .warden_listening = -1,
                                 .procfs = PROCFS_NONE,

@@ -15,9 +15,12 @@
 #include "base/memory.h"
 #include "container/container.h"
 #include "container/run_program.h"
-#include "process/command.h"
+#include "process/binary.h"
 #include "process/identity.h"
+#include "process/keyring.h"
+#include "process/lsm.h"
 #include "process/namespaces.h"
+#include "process/scheduling.h"
 #include "process/seccomp.h"
 #include "process/terminal.h"
 #include "sys/calls.h"
@@ -35,6 +38,8 @@ struct execution {
     int channel; /* to the warden, -1: none */
     struct seccomp_agent agent;
     int console[2];
+    struct procfs procfs; /* where a label is asked for */
+    int guard;            /* process/binary.h, -1: none */
     pid_t pid;
     int pidfd;
 };
@@ -108,8 +113,34 @@ static struct error *process_from_options(struct execution *execution) {
             if (!string_list_contains(sets[set], options->capabilities.items[i]))
                 string_list_append(sets[set], options->capabilities.items[i]);
     }
-    TRY(oci_process_check(process));
-    return container_process_supported(process);
+    return oci_process_check(process);
+}
+
+/* What a document of exec leaves open is as the container has it: what confines the container confines every
+ * process in it. */
+static void process_inherit(struct oci_process *process, const struct oci_process *container) {
+    struct oci_process *own = schema_copy(&oci_process_schema, container);
+#define INHERIT(member)                                                                                      \
+    do {                                                                                                     \
+        if (process->member == NULL) {                                                                       \
+            process->member = own->member;                                                                   \
+            own->member = NULL;                                                                              \
+        }                                                                                                    \
+    } while (0)
+    INHERIT(apparmor_profile);
+    INHERIT(selinux_label);
+    INHERIT(capabilities);
+    INHERIT(scheduler);
+    INHERIT(io_priority);
+    INHERIT(exec_cpu_affinity);
+#undef INHERIT
+    if (process->rlimits_count == 0) {
+        process->rlimits = own->rlimits;
+        process->rlimits_count = own->rlimits_count;
+        own->rlimits = NULL;
+        own->rlimits_count = 0;
+    }
+    oci_process_free(own);
 }
 
 static struct error *process_read(struct execution *execution) {
@@ -120,7 +151,8 @@ static struct error *process_read(struct execution *execution) {
     TRY(file_read(AT_FDCWD, path, SCHEMA_BYTES_MAX, &bytes));
     TRY(oci_process_parse("process", text_string(&bytes), bytes.length, &execution->process));
     execution->process->terminal = execution->process->terminal || execution->options->tty;
-    return container_process_supported(execution->process);
+    process_inherit(execution->process, execution->config->process);
+    return NULL;
 }
 
 /* The container's policy, as stored, holds for every exec; a wider request is cut and recorded. */
@@ -173,43 +205,44 @@ static struct error *become_program(struct execution *execution) {
     if (recv(execution->sync[1], &go, 1, 0) != 1)
         _exit(1);
     TRY(identity_become_namespace_root(execution->config->linux_config, &process->user));
-    affinity_reset();
+    const struct oci_cpu_affinity *affinity = process->exec_cpu_affinity;
+    if (affinity == NULL || affinity->final == NULL)
+        affinity_reset();
     if (setsid() < 0) /* not the caller's group: a signal to it is not for us (crun #1642) */
         return error_system(errno, "setsid", "of the new process");
-    /* Not the caller's keys: the container's own keyring is a session's, which a newcomer is not in. ENOSYS
-     * and EDQUOT as for init. */
-    if (sys_keyctl_join_session(NULL) < 0 && errno != ENOSYS && errno != EDQUOT && errno != EPERM)
-        return error_system(errno, "join", "a session keyring");
-    TRY(terminal_prepare(execution));
-    bool keep_groups = container_keeps_groups(execution->config);
-    bool allow_setgroups =
-        !keep_groups && (execution->config->linux_config->uid_mappings_count == 0 || geteuid() == 0);
-    if (keep_groups)
-        process->user.additional_gids_count = 0;
-    error_ignore(command_enter_directory(process->cwd)); /* again after the change of ids, which counts */
     struct program program = {.process = process,
+                              .linux_config = execution->config->linux_config,
                               .sets = &execution->sets,
                               .seccomp = &execution->seccomp,
                               .channel = execution->channel,
                               .agent = &execution->agent,
                               .report = execution->sync[1],
                               .exec_id = execution->exec_id,
-                              .preserve_fds = execution->options->preserve_fds,
-                              .allow_setgroups = allow_setgroups};
-    if (process->no_new_privileges)
-        TRY(identity_assume(process, &execution->sets, allow_setgroups));
-    TRY(command_enter_directory(process->cwd));
-    TRY(command_verify_directory());
+                              .preserve_fds = execution->options->preserve_fds};
+    bool keep_groups = container_keeps_groups(execution->config);
+    if (keep_groups)
+        process->user.additional_gids_count = 0;
+    program.allow_setgroups =
+        !keep_groups && (program.linux_config->uid_mappings_count == 0 || geteuid() == 0);
+    TRY(lsm_open(&execution->procfs, process, &program.labels));
+    /* Not the caller's keys: the container's own keyring is a session's, which a newcomer is not in. */
+    TRY(keyring_join(NULL, &execution->procfs, process));
+    procfs_close(&execution->procfs); /* leads out of the root */
+    TRY(terminal_prepare(execution));
     memory_owned char *command = NULL;
-    TRY(command_find(process, &command));
+    TRY(program_prepare(&program, &command));
     return program_exec(&program, command);
 }
 
 static int execution_body(void *data) {
     struct execution *execution = data;
+    /* First of all: from here on the container's processes may see this one. */
+    struct error *error = binary_guard_enter(execution->guard);
+    fd_close(fd_take(&execution->guard));
     fd_close(execution->sync[0]);
     fd_close(execution->console[1]);
-    struct error *error = become_program(execution);
+    if (error == NULL)
+        error = become_program(execution);
     error_send(execution->sync[1], error);
     return 255;
 }
@@ -244,6 +277,12 @@ static struct error *clone_and_release(struct execution *execution) {
     /* Before it joins, nobody inside may look into this process (CVE-2016-9962). */
     if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return error_system(errno, "clear", "PR_SET_DUMPABLE");
+    const struct oci_cpu_affinity *affinity = execution->process->exec_cpu_affinity;
+    if (affinity != NULL && affinity->initial != NULL)
+        TRY(affinity_set(0, affinity->initial, "process.execCPUAffinity.initial"));
+    if (lsm_wants_procfs(execution->process))
+        TRY(procfs_open(PROCFS_PROCESSES, &execution->procfs));
+    TRY(binary_guard_open(&execution->guard));
     TRY(namespace_clone_beside(init, (pid_t)state->init.pid, execution_body, execution, &execution->pid,
                                &execution->pidfd));
     fd_close(fd_take(&execution->sync[1]));
@@ -251,6 +290,9 @@ static struct error *clone_and_release(struct execution *execution) {
     TRY(cgroup_attach(state->cgroup, execution->pid));
     TRY(rlimits_apply(execution->pid, execution->process));
     TRY(oom_score_apply(execution->pid, execution->process));
+    if (affinity != NULL && affinity->final != NULL)
+        TRY(affinity_set(execution->pid, affinity->final, "process.execCPUAffinity.final"));
+    TRY(scheduling_apply(execution->pid, execution->process));
     TRY(seccomp_agent_describe(&execution->agent, execution->container, "running", execution->pid));
     char go = 1;
     if (send(execution->sync[0], &go, 1, MSG_NOSIGNAL) != 1)
@@ -311,11 +353,11 @@ static struct error *execution_run(struct execution *execution, int *exit_status
     TRY(container_stored_config(container, &execution->config));
     TRY(process_read(execution));
     TRY(process_harden(execution));
+    TRY(lsm_check(execution->process, NULL));
     TRY(console_prepare(execution));
     TRY(seccomp_program_load_file(container->directory, "seccomp.bpf", &execution->seccomp));
     TRY(seccomp_agent_connect(container, &execution->agent));
     capability_sets_from(execution->process->capabilities, &execution->sets);
-    command_complete_environment(&execution->process->env, NULL);
     struct error *error = clone_and_release(execution);
     if (error != NULL)
         error = stopped_meanwhile(execution, error);
@@ -340,6 +382,8 @@ struct error *container_exec(struct container *container, const struct exec_opti
                                   .channel = -1,
                                   .agent = SECCOMP_AGENT_NONE,
                                   .console = {-1, -1},
+                                  .procfs = PROCFS_NONE,
+                                  .guard = -1,
                                   .pidfd = -1};
     uint32_t random = 0;
     (void)!getrandom(&random, sizeof random, 0);
@@ -352,6 +396,8 @@ struct error *container_exec(struct container *container, const struct exec_opti
         fd_close(execution.sync[i]);
         fd_close(execution.console[i]);
     }
+    procfs_close(&execution.procfs);
+    fd_close(execution.guard);
     fd_close(execution.channel);
     seccomp_agent_close(&execution.agent);
     fd_close(execution.pidfd);

@@ -19,7 +19,9 @@
 #include "container/container.h"
 #include "container/hooks.h"
 #include "container/run_program.h"
-#include "process/command.h"
+#include "process/binary.h"
+#include "process/keyring.h"
+#include "process/scheduling.h"
 #include "process/terminal.h"
 #include "rootfs/decoys.h"
 #include "rootfs/dev.h"
@@ -197,8 +199,13 @@ static struct error *stage_report(const struct init_plan *plan, int stage, struc
 /* Closes what init has from create and needs no more, above all what leads out of the root: whoever shares
  * the process namespace could go through /proc/PID/fd. What is preserved for the program, and what is to
  * close at its execve, stays. */
-static void descriptors_close(const struct init_plan *plan) {
-    int keep[] = {plan->sync, plan->channel, plan->start_listening, plan->console};
+static void descriptors_close(const struct init_plan *plan, const struct program *program) {
+    int keep[] = {plan->sync,
+                  plan->channel,
+                  plan->start_listening,
+                  plan->console,
+                  program->labels.apparmor,
+                  program->labels.selinux};
     size_t count = sizeof keep / sizeof keep[0];
     unsigned from = STDERR_FILENO + 1 + plan->preserve_fds;
     for (;;) {
@@ -228,16 +235,18 @@ static void listen_pid_complete(const struct init_plan *plan, struct oci_process
 
 /* What is decided before start and used after it. */
 struct readiness {
-    char *command;
+    struct program program;
     struct capability_sets sets;
-    bool allow_setgroups;
+    char *command;
 };
 
 static struct error *prepare(const struct init_plan *plan, struct readiness *ready) {
     const struct oci_config *config = plan->hardened->config;
     struct oci_process *process = config->process;
+    struct program *program = &ready->program;
     struct init_go go;
     die_with_create(true);
+    TRY(lsm_open(&plan->procfs, process, &program->labels));
     if (recv(plan->sync, &go, sizeof go, 0) != (ssize_t)sizeof go)
         _exit(1);
     if (plan->cgroup != NULL)
@@ -253,11 +262,8 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     if (setsid() < 0)
         return error_system(errno, "setsid", "of the container's init");
     memory_owned char *keyring = text_formatted("_ses.%s", plan->id);
-    /* ENOSYS: a kernel without keys; EDQUOT: the user's keys are used up. Neither hands our keyring on by
-     * itself. */
-    if (plan->new_keyring && sys_keyctl_join_session(keyring) < 0 && errno != ENOSYS && errno != EDQUOT &&
-        errno != EPERM)
-        return error_system(errno, "join", "session keyring %s", keyring);
+    if (plan->new_keyring)
+        TRY(keyring_join(keyring, &plan->procfs, process));
     TRY(network_prepare(plan));
 
     struct rootfs root = {-1};
@@ -286,19 +292,18 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     } else {
         standard_streams_give(process->user.uid);
     }
-    descriptors_close(plan);
     listen_pid_complete(plan, process);
-    command_complete_environment(&process->env, plan->facts->container_home);
-    ready->allow_setgroups = go.allow_setgroups != 0;
     capability_sets_from(process->capabilities, &ready->sets);
-    /* A directory that only root or only the user may enter: tried before and after the change (crun #793).
-     */
-    error_ignore(command_enter_directory(process->cwd)); /* the second attempt counts */
-    if (process->no_new_privileges)
-        TRY(identity_assume(process, &ready->sets, ready->allow_setgroups));
-    TRY(command_enter_directory(process->cwd));
-    TRY(command_verify_directory());
-    TRY(command_find(process, &ready->command));
+    program->process = process;
+    program->linux_config = config->linux_config;
+    program->sets = &ready->sets;
+    program->seccomp = plan->seccomp;
+    program->home = plan->facts->container_home;
+    program->channel = plan->channel;
+    program->preserve_fds = plan->preserve_fds;
+    program->allow_setgroups = go.allow_setgroups != 0;
+    descriptors_close(plan, program);
+    TRY(program_prepare(program, &ready->command));
     if (plan->channel >= 0)
         TRY(warden_watch(plan->channel));
     die_with_create(false);
@@ -307,7 +312,7 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
 
 /* ---- start ---- */
 
-static struct error *become_program(const struct init_plan *plan, const struct readiness *ready,
+static struct error *become_program(const struct init_plan *plan, struct readiness *ready,
                                     const struct seccomp_agent *agent, int connection) {
     const struct oci_config *config = plan->hardened->config;
     if (config->hooks != NULL && config->hooks->start_container_count > 0) {
@@ -315,15 +320,9 @@ static struct error *become_program(const struct init_plan *plan, const struct r
         struct hook_context context = {"startContainer", state, NULL, config->process->env.items};
         TRY(hooks_run(config->hooks->start_container, config->hooks->start_container_count, &context));
     }
-    struct program program = {.process = config->process,
-                              .sets = &ready->sets,
-                              .seccomp = plan->seccomp,
-                              .channel = plan->channel,
-                              .agent = agent,
-                              .report = connection,
-                              .preserve_fds = plan->preserve_fds,
-                              .allow_setgroups = ready->allow_setgroups};
-    return program_exec(&program, ready->command);
+    ready->program.agent = agent;
+    ready->program.report = connection;
+    return program_exec(&ready->program, ready->command);
 }
 
 /* The caller's environment stays where /proc/PID/environ shows it; nothing here needs it. */
@@ -349,12 +348,16 @@ static bool go_receive(int connection, struct seccomp_agent *agent) {
 
 int init_run(void *data) {
     const struct init_plan *plan = data;
+    /* First of all: from here on others may see this process. */
+    struct error *error = binary_guard_enter(plan->guard);
+    fd_close(plan->guard);
     environment_wipe();
     fd_close(plan->create_sync);
     fd_close(plan->warden_channel);
     fd_close(plan->state_directory);
-    struct readiness ready = {0};
-    struct error *error = prepare(plan, &ready);
+    struct readiness ready = {.program.labels = LSM_ATTRIBUTES_NONE};
+    if (error == NULL)
+        error = prepare(plan, &ready);
     if (error != NULL) {
         error_ignore(stage_report(plan, INIT_FAILED, NULL)); /* create is gone: nobody to tell */
         error_send(plan->sync, error);

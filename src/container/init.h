@@ -42,6 +42,7 @@ struct init_plan {
     int warden_channel;  /* the warden's end, closed by init */
     int state_directory; /* closed by init: it carries create's lock */
     int start_listening; /* where `start` connects */
+    int guard;           /* this program's file on a read-only mount (process/binary.h), -1: none */
     int console;         /* where the terminal is sent, -1: none */
 };
 

@@ -4,12 +4,16 @@
 #include "base/error.h"
 #include "container/seccomp_agent.h"
 #include "process/identity.h"
+#include "process/lsm.h"
 #include "process/seccomp.h"
 
 struct program {
     struct oci_process *process;
+    const struct oci_linux *linux_config;
     const struct capability_sets *sets;
     const struct seccomp_program *seccomp;
+    const char *home; /* of process.user; NULL: as the /etc/passwd that it sees has it */
+    struct lsm_attributes labels;
     int channel; /* to the warden, -1: none */
     const struct seccomp_agent *agent;
     int report;          /* where an error is sent by whoever cannot return it */
@@ -18,6 +22,11 @@ struct program {
     bool allow_setgroups;
 };
 
+/* Inside the container's root, in its cgroup: personality, memory policy, environment, working directory,
+ * identity where no_new_privs lets it be assumed before the filter, and the command. *command is the path
+ * that program_exec is to be given; the caller frees it. */
+fallible program_prepare(const struct program *program, char **command);
+
 /* Loads the filter, hands its listener to the seccomp agent or the warden, drops what is left to drop, and
  * becomes the program, which gets no descriptor that is not its own. Returns only with an error. */
-fallible program_exec(const struct program *program, const char *command);
+fallible program_exec(struct program *program, const char *command);

@@ -103,7 +103,12 @@ char *passwd_read(int path_fd, size_t *length) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", path_fd);
     fd_owned int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
+    return fd < 0 ? NULL : passwd_read_opened(fd, length);
+}
+
+char *passwd_read_opened(int fd, size_t *length) {
+    struct stat status;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode))
         return NULL;
     size_t wanted = status.st_size < PASSWD_BYTES_MAX ? (size_t)status.st_size : PASSWD_BYTES_MAX;
     char *bytes = memory_zeroed(wanted + 1);

@@ -13,12 +13,14 @@
 /* Where a shell looks when nobody said where. */
 #define PATH_DEFAULT "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* 0 when `path` can be executed, else the errno: EACCES also for directories and other things that are no
- * files. */
+/* 0 when `path` can be executed, else the errno: EISDIR for a directory, EACCES also for other things that
+ * are no files. */
 static int executable_check(const char *path) {
     struct stat status;
     if (stat(path, &status) < 0)
         return errno;
+    if (S_ISDIR(status.st_mode))
+        return EISDIR;
     if (!S_ISREG(status.st_mode))
         return EACCES;
     return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? errno : 0;
@@ -41,6 +43,8 @@ struct error *command_find(const struct oci_process *process, char **path) {
             *path = memory_copy_string(name);
             return NULL;
         }
+        if (number == EISDIR)
+            return error_known(ERROR_COMMAND_DIRECTORY, name);
         if (number == EACCES || number == EPERM)
             return error_known(ERROR_COMMAND_DENIED, name);
         return error_known(ERROR_COMMAND_MISSING, name);
@@ -59,16 +63,29 @@ struct error *command_find(const struct oci_process *process, char **path) {
             return NULL;
         }
         free(candidate);
-        denied = denied || number == EACCES;
+        denied = denied || number == EACCES || number == EISDIR;
         next = *colon ? colon + 1 : NULL;
     }
     return error_known(denied ? ERROR_COMMAND_DENIED : ERROR_COMMAND_NOT_FOUND, name);
 }
 
 struct error *command_enter_directory(const char *cwd) {
-    if (chdir(cwd) < 0)
-        return error_system(errno, "chdir", "to process.cwd %s", cwd);
-    return NULL;
+    if (chdir(cwd) == 0)
+        return NULL;
+    int number = errno;
+    if (number == ENOTDIR || number == ENOENT) /* crun #307: which part of the path it is */
+        for (const char *slash = strchrnul(cwd + 1, '/');; slash = strchrnul(slash + 1, '/')) {
+            struct stat status;
+            memory_owned char *part = text_formatted("%.*s", (int)(slash - cwd), cwd);
+            int failed = stat(part, &status) < 0 ? errno : 0;
+            if (failed == ENOENT)
+                return error_system(ENOENT, "chdir", "to process.cwd %s, where %s is missing", cwd, part);
+            if (failed == 0 && !S_ISDIR(status.st_mode))
+                return error_new(ERROR_INVALID, "process.cwd %s: %s is not a directory", cwd, part);
+            if (failed != 0 || *slash == '\0')
+                break;
+        }
+    return error_system(number, "chdir", "to process.cwd %s", cwd);
 }
 
 struct error *command_verify_directory(void) {
@@ -77,6 +94,11 @@ struct error *command_verify_directory(void) {
     if (getcwd(directory, sizeof directory) == NULL || directory[0] != '/')
         return error_new(ERROR_REFUSED, "process.cwd is not inside the container's root (CVE-2024-21626)");
     return NULL;
+}
+
+bool command_lacks_home(const struct string_list *env) {
+    const char *home = environment_get(env, "HOME");
+    return home == NULL || home[0] == '\0';
 }
 
 void command_complete_environment(struct string_list *env, const char *home) {

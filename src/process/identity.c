@@ -146,14 +146,6 @@ struct error *oom_score_apply(pid_t pid, const struct oci_process *process) {
     return error_context(error, "process.oomScoreAdj");
 }
 
-void affinity_reset(void) {
-    unsigned long all[8192 / (8 * sizeof(unsigned long))];
-    memset(all, 0xff, sizeof all);
-    /* The kernel keeps what is there; EINVAL where the cpuset leaves nothing, and then nothing is inherited
-     * either. */
-    (void)!syscall(SYS_sched_setaffinity, 0, sizeof all, all);
-}
-
 struct error *rlimits_apply(pid_t pid, const struct oci_process *process) {
     for (size_t i = 0; i < process->rlimits_count; i++) {
         const struct oci_rlimit *limit = &process->rlimits[i];

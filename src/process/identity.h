@@ -29,9 +29,6 @@ fallible identity_become_namespace_root(const struct oci_linux *linux_config, co
 /* The score of the process `pid`. An unprivileged runtime cannot lower it and keeps what it has. */
 fallible oom_score_apply(pid_t pid, const struct oci_process *process);
 
-/* The calling process may run on every CPU that its cgroup has: the caller's affinity is not inherited. */
-void affinity_reset(void);
-
 /* Rlimits of the process `pid`, before it enters a user namespace. Raising a hard limit needs
  * CAP_SYS_RESOURCE of the machine; the error names the limit. */
 fallible rlimits_apply(pid_t pid, const struct oci_process *process);

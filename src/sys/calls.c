@@ -156,3 +156,19 @@ int sys_pidfd_exit_status(int pidfd, int *wait_status) {
     *wait_status = info.exit_code;
     return 0;
 }
+
+int sys_execveat(int directory, const char *path, char *const *arguments, char *const *environment,
+                 int flags) {
+    return (int)syscall(SYS_execveat, directory, path, arguments, environment, flags);
+}
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+int sys_memfd_executable(const char *name) {
+    int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+    if (fd < 0 && errno == EINVAL) /* before Linux 6.3 every one is executable */
+        fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    return fd;
+}

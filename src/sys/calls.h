@@ -63,3 +63,8 @@ int sys_pidfd_exit_status(int pidfd, int *wait_status);
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080
 #endif
+
+int sys_execveat(int directory, const char *path, char *const *arguments, char *const *environment,
+                 int flags);
+/* A memory file that may be sealed and executed; a machine may forbid the latter (vm.memfd_noexec). */
+int sys_memfd_executable(const char *name);

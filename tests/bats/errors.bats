@@ -271,19 +271,26 @@ teardown() { teardown_container; }
     contains "$output" agent
 }
 
-@test "what is in the specification and not applied yet is refused by its name" {
-    # Invariant 1: what an engine has written is put in place, or create fails.
-    for change in '.process.apparmorProfile = "docker-default"' '.process.selinuxLabel = "system_u:system_r:x_t:s0"' \
-        '.linux.mountLabel = "system_u:object_r:x_t:s0"' '.process.ioPriority = {class: "IOPRIO_CLASS_BE", priority: 4}' \
-        '.linux.personality = {domain: "LINUX32"}'; do
+@test "a label of AppArmor or SELinux where the machine has them off is an error, not a container without it" {
+    # Invariant 1: what an engine has written is put in place, or create fails. ("unconfined" asks for nothing.)
+    for change in '.process.apparmorProfile = "docker-default" #AppArmor is not enabled' \
+        '.process.selinuxLabel = "system_u:system_r:x_t:s0" #SELinux is not enabled' \
+        '.linux.mountLabel = "system_u:object_r:x_t:s0" #SELinux is not enabled'; do
+        case $change in
+        *AppArmor*) ! grep -q Y /sys/module/apparmor/parameters/enabled 2>/dev/null || continue ;;
+        *) [ ! -e /sys/fs/selinux/enforce ] || continue ;;
+        esac
         cp "$BUNDLE/config.json" "$WORK/kept.json"
-        configure "$change"
+        configure "${change% #*}"
         run pf create --bundle "$BUNDLE" "$ID"
-        ended 1 "not supported"
+        ended 1 "${change##*#}"
         run pf state "$ID"
         ended 1 "does not exist"
         mv "$WORK/kept.json" "$BUNDLE/config.json"
     done
+    configure '.process.apparmorProfile = "unconfined"'
+    run pf_run
+    ended 0
 }
 
 @test "crun #307: a path that goes through a file names the file" {

@@ -164,7 +164,8 @@ static const char full_document[] =
     "\"action\":\"SCMP_ACT_TRACE\",\"errnoRet\":1,\"args\":[{\"index\":5,\"value\":18446744073709551615,"
     "\"valueTwo\":1,\"op\":\"SCMP_CMP_MASKED_EQ\"}]}]},\"rootfsPropagation\":\"rslave\","
     "\"maskedPaths\":[\"/x\"],\"readonlyPaths\":[\"/y\"],\"mountLabel\":\"l\","
-    "\"personality\":{\"domain\":\"LINUX\"},\"timeOffsets\":{\"boottime\":{\"secs\":-5,\"nanosecs\":1},"
+    "\"personality\":{\"domain\":\"LINUX\"},\"memoryPolicy\":{\"mode\":\"MPOL_BIND\",\"nodes\":\"0\","
+    "\"flags\":[\"MPOL_F_STATIC_NODES\"]},\"timeOffsets\":{\"boottime\":{\"secs\":-5,\"nanosecs\":1},"
     "\"monotonic\":{\"secs\":1}},\"intelRdt\":{\"closID\":\"fast\",\"schemata\":[\"L3:0=f\"],"
     "\"l3CacheSchema\":\"L3:0=f\",\"memBwSchema\":\"MB:0=50\",\"enableCMT\":true,\"enableMBM\":true,"
     "\"enableMonitoring\":true}}}";

@@ -150,11 +150,11 @@ static void capabilities(void **state) {
 
 static void scheduling(void **state) {
     (void)state;
-    expect_process(
-        "\"scheduler\":{\"policy\":\"SCHED_FIFO\",\"nice\":19,\"flags\":[\"SCHED_FLAG_RESET_ON_FORK\"]},"
-        "\"ioPriority\":{\"class\":\"IOPRIO_CLASS_IDLE\",\"priority\":7},"
-        "\"execCPUAffinity\":{\"initial\":\"0-3,7\",\"final\":\"5\"}",
-        NULL);
+    expect_process("\"scheduler\":{\"policy\":\"SCHED_FIFO\",\"nice\":19,\"priority\":1,\"flags\":[\"SCHED_"
+                   "FLAG_RESET_ON_FORK\"]},"
+                   "\"ioPriority\":{\"class\":\"IOPRIO_CLASS_IDLE\",\"priority\":7},"
+                   "\"execCPUAffinity\":{\"initial\":\"0-3,7\",\"final\":\"5\"}",
+                   NULL);
     expect_process("\"ioPriority\":{\"class\":\"IOPRIO_CLASS_BE\"}", NULL);
     expect_process("\"ioPriority\":{\"class\":\"IOPRIO_CLASS_BE\",\"priority\":-1}",
                    "process.ioPriority.priority: expected an integer between 0 and 7, found -1");
@@ -166,6 +166,20 @@ static void scheduling(void **state) {
                    "process.scheduler.nice: expected an integer between -20 and 19, found -21");
     expect_process("\"scheduler\":{\"policy\":\"SCHED_RR\",\"flags\":[\"X\"]}",
                    "process.scheduler.flags[0]: expected a known scheduler flag, found \"X\"");
+    expect_process("\"scheduler\":{\"policy\":\"SCHED_RR\"}",
+                   "process.scheduler.priority: expected an integer between 1 and 99 for SCHED_RR, found 0");
+    expect_process(
+        "\"scheduler\":{\"policy\":\"SCHED_FIFO\",\"priority\":100}",
+        "process.scheduler.priority: expected an integer between 1 and 99 for SCHED_FIFO, found 100");
+    expect_process("\"scheduler\":{\"policy\":\"SCHED_BATCH\",\"priority\":1}",
+                   "process.scheduler.priority: expected 0 for SCHED_BATCH, found 1");
+    expect_process("\"scheduler\":{\"policy\":\"SCHED_IDLE\",\"runtime\":1}",
+                   "process.scheduler: runtime, deadline and period are for SCHED_DEADLINE");
+    expect_process(
+        "\"scheduler\":{\"policy\":\"SCHED_DEADLINE\",\"runtime\":3000,\"deadline\":2000}",
+        "process.scheduler: expected nanoseconds with 1024 <= runtime <= deadline <= period, found 3000, "
+        "2000, 0");
+    expect_process("\"scheduler\":{\"policy\":\"SCHED_DEADLINE\",\"runtime\":2000,\"deadline\":2000}", NULL);
     expect_process("\"ioPriority\":{\"class\":\"BE\"}",
                    "process.ioPriority.class: expected a known I/O priority class, found \"BE\"");
     expect_process("\"ioPriority\":{\"class\":\"IOPRIO_CLASS_RT\",\"priority\":8}",
@@ -356,6 +370,29 @@ static void linux_words(void **state) {
                  "linux.personality.domain: expected LINUX or LINUX32, found \"BSD\"");
     expect_linux("\"personality\":{\"domain\":\"LINUX\",\"flags\":[\"x\"]}",
                  "linux.personality.flags: must be empty");
+#define MEMORY(members) "\"memoryPolicy\":{\"mode\":" members "}"
+    expect_linux(MEMORY("\"MPOL_DEFAULT\""), NULL);
+    expect_linux(MEMORY("\"MPOL_PREFERRED\",\"nodes\":\"\""), NULL);
+    expect_linux(MEMORY("\"MPOL_BIND\",\"nodes\":\"0,2-3\",\"flags\":[\"MPOL_F_STATIC_NODES\"]"), NULL);
+    expect_linux(MEMORY("\"BIND\""),
+                 "linux.memoryPolicy.mode: expected a known memory policy, found \"BIND\"");
+    /* crun #2181 */
+    expect_linux(MEMORY("\"MPOL_BIND\""), "linux.memoryPolicy.nodes: expected memory nodes for MPOL_BIND");
+    expect_linux(MEMORY("\"MPOL_BIND\",\"nodes\":\"\""),
+                 "linux.memoryPolicy.nodes: expected memory nodes for MPOL_BIND");
+    expect_linux(MEMORY("\"MPOL_BIND\",\"nodes\":\"0-\""),
+                 "linux.memoryPolicy.nodes: expected a list of memory nodes like 0-3,7, found \"0-\"");
+    expect_linux(MEMORY("\"MPOL_BIND\",\"nodes\":\"8192\""),
+                 "linux.memoryPolicy.nodes: expected a list of memory nodes like 0-3,7, found \"8192\"");
+    expect_linux(MEMORY("\"MPOL_LOCAL\",\"nodes\":\"0\""),
+                 "linux.memoryPolicy.nodes: expected none with this mode, found \"0\"");
+    expect_linux(MEMORY("\"MPOL_BIND\",\"nodes\":\"0\",\"flags\":[\"x\"]"),
+                 "linux.memoryPolicy.flags[0]: expected a known memory policy flag, found \"x\"");
+    expect_linux(
+        MEMORY("\"MPOL_BIND\",\"nodes\":\"0\",\"flags\":[\"MPOL_F_STATIC_NODES\",\"MPOL_F_RELATIVE_NODES\"]"),
+        "linux.memoryPolicy.flags: MPOL_F_STATIC_NODES and MPOL_F_RELATIVE_NODES exclude each other");
+    expect_linux(MEMORY("\"MPOL_LOCAL\",\"flags\":[\"MPOL_F_STATIC_NODES\"]"),
+                 "linux.memoryPolicy.flags: expected none without nodes");
     expect_linux("\"timeOffsets\":{}",
                  "linux.timeOffsets: needs an entry of type \"time\" in linux.namespaces");
     expect_linux("\"namespaces\":[{\"type\":\"time\"}],\"timeOffsets\":{\"boottime\":{\"secs\":-1,"
