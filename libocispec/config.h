@@ -357,6 +357,10 @@ fallible oci_config_check(const struct oci_config *config);
 fallible oci_process_check(const struct oci_process *process);
 fallible oci_resources_check(const struct oci_resources *resources);
 
+/* Makes `base` say what `over` asks for: `update`. Lists of limits are merged by their device, size or name;
+ * device rules are replaced as a whole. */
+void oci_resources_merge(struct oci_resources *base, const struct oci_resources *over);
+
 struct oci_config *oci_config_copy(const struct oci_config *config);
 void oci_config_free(struct oci_config *config);
 void oci_process_free(struct oci_process *process);

@@ -91,6 +91,11 @@ fallible schema_read(const struct schema *schema, const char *document, const ch
 void schema_write(const struct schema *schema, const void *object, struct json_writer *json);
 /* A deep copy, to be given to schema_free. */
 void *schema_copy(const struct schema *schema, const void *object);
+/* Members of `over` that are there take the place of those of `base`: pointed-to structures member by member,
+ * maps key by key, arrays as a whole. Plain numbers count as there when they are not zero. */
+void schema_merge(const struct schema *schema, void *base, const void *over);
+/* Makes one member absent. */
+void schema_forget(const struct schema *schema, const char *key, void *object);
 /* Frees the members and the structure itself; NULL is fine. */
 void schema_free(const struct schema *schema, void *object);
 /* Frees the members only, for an embedded structure. */

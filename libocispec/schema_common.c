@@ -203,3 +203,69 @@ void *schema_copy(const struct schema *schema, const void *object) {
     members_copy(schema, object, copy);
     return copy;
 }
+
+static size_t member_size(const struct schema_field *field) {
+    switch (field->type) {
+    case SCHEMA_BOOL:
+        return sizeof(bool);
+    case SCHEMA_INT32:
+    case SCHEMA_UINT32:
+        return sizeof(uint32_t);
+    case SCHEMA_INT64:
+    case SCHEMA_UINT64:
+        return sizeof(uint64_t);
+    case SCHEMA_OPTIONAL_BOOL:
+        return sizeof(struct optional_bool);
+    case SCHEMA_OPTIONAL_INT64:
+        return sizeof(struct optional_int64);
+    case SCHEMA_OPTIONAL_UINT64:
+        return sizeof(struct optional_uint64);
+    case SCHEMA_OPTIONAL_UINT32:
+        return sizeof(struct optional_uint32);
+    case SCHEMA_STRINGS:
+        return sizeof(struct string_list);
+    case SCHEMA_MAP:
+        return sizeof(struct string_map);
+    case SCHEMA_OBJECT:
+        return field->child->size;
+    case SCHEMA_STRING:
+    case SCHEMA_POINTER:
+    case SCHEMA_UINT32S:
+    case SCHEMA_OBJECTS:
+    case SCHEMA_NAMED:
+        return sizeof(void *);
+    }
+    return 0;
+}
+
+static void member_merge(const struct schema_field *field, void *base, const void *over) {
+    void *target = schema_member(field, base);
+    const void *source = schema_member_const(field, over);
+    if (field->type == SCHEMA_MAP) {
+        const struct string_map *map = source;
+        for (size_t i = 0; i < map->count; i++)
+            string_map_set(target, map->items[i].key, map->items[i].value);
+    } else if (field->type == SCHEMA_OBJECT) {
+        schema_merge(field->child, target, source);
+    } else if (field->type == SCHEMA_POINTER && schema_pointer_get(target) != NULL) {
+        schema_merge(field->child, schema_pointer_get(target), schema_pointer_get(source));
+    } else {
+        schema_member_clear(field, base);
+        memcpy(target, source, member_size(field));
+        if (field->type == SCHEMA_UINT32S || field->type == SCHEMA_OBJECTS || field->type == SCHEMA_NAMED)
+            schema_count_set(field, base, schema_count_get(field, over));
+        member_copy(field, over, base);
+    }
+}
+
+void schema_merge(const struct schema *schema, void *base, const void *over) {
+    for (size_t i = 0; i < schema->field_count; i++)
+        if (schema_member_present(&schema->fields[i], over))
+            member_merge(&schema->fields[i], base, over);
+}
+
+void schema_forget(const struct schema *schema, const char *key, void *object) {
+    for (size_t i = 0; i < schema->field_count; i++)
+        if (strcmp(schema->fields[i].key, key) == 0)
+            schema_member_clear(&schema->fields[i], object);
+}

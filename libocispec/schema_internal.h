@@ -40,5 +40,7 @@ static inline char *schema_name_get(const void *element) {
     return schema_pointer_get(element);
 }
 
+/* Whether the member holds something that its absence would not say. */
+bool schema_member_present(const struct schema_field *field, const void *object);
 /* Frees what the member holds and makes it absent. */
 void schema_member_clear(const struct schema_field *field, void *object);

@@ -102,8 +102,7 @@ static void value_write(const struct schema_field *field, const void *object, st
     }
 }
 
-/* Whether the member holds something that its absence would not say. */
-static bool value_present(const struct schema_field *field, const void *object) {
+bool schema_member_present(const struct schema_field *field, const void *object) {
     const void *place = schema_member_const(field, object);
     switch (field->type) {
     case SCHEMA_STRING: {
@@ -132,7 +131,7 @@ static bool value_present(const struct schema_field *field, const void *object) 
         return ((const struct string_map *)place)->count > 0;
     case SCHEMA_OBJECT:
         for (size_t i = 0; i < field->child->field_count; i++)
-            if (field->child->fields[i].required || value_present(&field->child->fields[i], place))
+            if (field->child->fields[i].required || schema_member_present(&field->child->fields[i], place))
                 return true;
         return false;
     case SCHEMA_POINTER: /* {} is not the same as absent: an empty seccomp or capabilities object says
@@ -149,7 +148,7 @@ static bool value_present(const struct schema_field *field, const void *object) 
 static void members_write(const struct schema *schema, const void *object, struct json_writer *json) {
     for (size_t i = 0; i < schema->field_count; i++) {
         const struct schema_field *field = &schema->fields[i];
-        if (!field->required && !value_present(field, object))
+        if (!field->required && !schema_member_present(field, object))
             continue;
         json_key(json, field->key);
         value_write(field, object, json);

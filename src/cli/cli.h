@@ -25,6 +25,7 @@ fallible list_command(const struct global_options *global, int argc, char **argv
 fallible ps_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible pause_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible resume_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible events_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible update_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible checkpoint_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible restore_command(const struct global_options *global, int argc, char **argv, int *exit_status);

@@ -9,7 +9,9 @@ static struct error *freeze(const struct global_options *global, const char *com
     TRY(cli_open(global, command, argc, argv, CONTAINER_LOCKED, &container));
     const char *status = container_status(container);
     const char *needed = frozen ? "running" : "paused";
-    if (strcmp(status, needed) != 0 && !(frozen && strcmp(status, "created") == 0))
+    if (strcmp(status, "stopped") == 0)
+        return error_known(ERROR_NOT_RUNNING, NULL);
+    if (strcmp(status, needed) != 0)
         return error_new(ERROR_INVALID, "cannot %s a container that is %s: expected %s", command, status,
                          needed);
     return cgroup_freeze(container->state->cgroup, frozen);

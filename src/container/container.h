@@ -69,6 +69,9 @@ fallible container_create(const struct runtime_options *runtime, const struct cr
 fallible container_start(struct container *container, bool attended);
 /* runtime.md, "Kill". */
 fallible container_kill(const struct container *container, int signal, bool all);
+/* Other limits, as far as the container's policy allows them; the stored configuration says them afterwards.
+ * What `request` leaves out, and zeros, stay as they are. The container is locked by the caller. */
+fallible container_update(struct container *container, struct oci_resources *request);
 /* runtime.md, "Delete". `force`: kills it first, and what a create that was killed has left is removed too.
  */
 fallible container_delete(struct container *container, bool force);

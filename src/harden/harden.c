@@ -101,6 +101,13 @@ static void harden_annotations(struct hardened *hardened) {
                 "The container does not keep the groups of its caller.");
 }
 
+void harden_resources(const struct policy *policy, struct hardened *hardened) {
+    if (!policy->confined)
+        return;
+    harden_devices(policy, hardened);
+    harden_limits(policy, hardened);
+}
+
 static fallible harden_all(const struct policy *policy, const struct facts *facts,
                            struct hardened *hardened) {
     harden_process(hardened->config->process, policy, hardened);
@@ -109,9 +116,8 @@ static fallible harden_all(const struct policy *policy, const struct facts *fact
     harden_network(policy, hardened);
     TRY(harden_mounts(policy, facts, hardened));
     harden_rootfs(policy, facts, hardened);
-    harden_devices(policy, hardened);
+    harden_resources(policy, hardened);
     harden_masks(hardened);
-    harden_limits(policy, hardened);
     harden_seccomp(policy, hardened);
     return NULL;
 }

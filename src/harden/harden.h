@@ -66,6 +66,9 @@ fallible harden(const struct oci_config *config, const struct policy *policy, co
  * capabilities and no_new_privs as the container has them); changes are appended to a hardened without
  * config. */
 void harden_process(struct oci_process *process, const struct policy *policy, struct hardened *changes);
+/* The part that concerns resources: for `update`. hardened->config is the stored configuration with what is
+ * asked for in it; it is changed in place. */
+void harden_resources(const struct policy *policy, struct hardened *hardened);
 void hardened_free(struct hardened *hardened);
 
 /* For the parts of harden/: appends a change; every string is copied. */
