@@ -30,7 +30,6 @@ static const struct {
     const char *help;
     bool enters; /* makes processes in containers */
 } commands[] = {
-<<<<<<< HEAD
     {"sandbox", sandbox_command, "run a command in a sandbox made from this machine: no image, no engine",
      true},
     {"create", create_command, "create a container from a bundle", true},
@@ -44,6 +43,7 @@ static const struct {
     {"ps", ps_command, "list a container's processes", false},
     {"pause", pause_command, "freeze a container", false},
     {"resume", resume_command, "thaw a container", false},
+    {"events", events_command, "print what a container uses, and that it ran out of memory", false},
     {"update", update_command, "change a container's limits", false},
     {"log", log_command_entry, "print what was denied", false},
     {"explain", explain_command, "print what hardening changes, and run nothing", false},
@@ -51,28 +51,6 @@ static const struct {
     {"restore", restore_command, "not supported: says so", false},
     {"spec", spec_command, "print or write a config.json", false},
     {"features", features_command, "print what this runtime can do", false},
-=======
-    {"sandbox", sandbox_command, "run a command in a sandbox made from this machine: no image, no engine"},
-    {"create", create_command, "create a container from a bundle"},
-    {"start", start_command, "start a created container"},
-    {"run", run_command, "create and start a container"},
-    {"exec", exec_command, "run another process in a container"},
-    {"state", state_command, "print a container's state"},
-    {"kill", kill_command, "send a signal to a container"},
-    {"delete", delete_command, "delete a container"},
-    {"list", list_command, "list containers"},
-    {"ps", ps_command, "list a container's processes"},
-    {"pause", pause_command, "freeze a container"},
-    {"resume", resume_command, "thaw a container"},
-    {"events", events_command, "print what a container uses, and that it ran out of memory"},
-    {"update", update_command, "change a container's limits"},
-    {"log", log_command_entry, "print what was denied"},
-    {"explain", explain_command, "print what hardening changes, and run nothing"},
-    {"checkpoint", checkpoint_command, "not supported: says so"},
-    {"restore", restore_command, "not supported: says so"},
-    {"spec", spec_command, "print or write a config.json"},
-    {"features", features_command, "print what this runtime can do"},
->>>>>>> 29179c5 (update with every flag, events, ps with the options of ps; a policy's limits hold for an update too)
 };
 
 #define COMMAND_COUNT (sizeof commands / sizeof commands[0])
