@@ -249,6 +249,7 @@ static struct error *dispatch(struct global_options *global, int argc, char **ar
 }
 
 int main(int argc, char **argv) {
+    memory_tune();
     if (argc == 2 && strcmp(argv[1], "warden") == 0)
         return warden_main();
     memory_owned char *root = default_root();

@@ -1,5 +1,6 @@
 #include "base/memory.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +12,12 @@ static void *memory_check(void *pointer) {
         _exit(1);
     }
     return pointer;
+}
+
+void memory_tune(void) {
+    enum { STEP_BYTES = 256 * 1024, KEPT_BYTES = 16 * 1024 * 1024 };
+    mallopt(M_TOP_PAD, STEP_BYTES);
+    mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
 }
 
 void *memory_zeroed(size_t size) {
