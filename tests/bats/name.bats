@@ -55,3 +55,24 @@ by_name() { # NAME [OPTION...]
     ended 1 "NoNewPrivs:	1"
     contains "$output" "Read-only file system"
 }
+
+@test "the state directory of uid 0 of a user's namespace is the user's, not root's" {
+    local user=61234 directory=$WORK/runtime
+    mkdir -m 700 "$directory"
+    chown $user:$user "$directory"
+    chmod 755 "$WORK" && chmod 711 "$BATS_RUN_TMPDIR"
+    install -m 755 "$PINFOLD" "$WORK/bin/pinfold"
+    as_user_root() { setpriv --reuid $user --regid $user --clear-groups unshare -U -r env -i PATH="$PATH" "$@" "$WORK/bin/pinfold" create --bundle "$WORK/none" "$ID"; }
+    mkdir "$WORK/none"
+    cp "$BUNDLE/config.json" "$WORK/none/"
+    chmod -R a+rX "$WORK/none"
+    # it fails, because there is no root there; where it kept its state until then is the question
+    run as_user_root XDG_RUNTIME_DIR="$directory"
+    ended 1
+    lacks "$output" "/run/pinfold"
+    [ -d "$directory/pinfold" ]
+    # root's own variable counts for nothing
+    XDG_RUNTIME_DIR=$directory/mine run "$PINFOLD" create --bundle "$WORK/none" "$ID"
+    ended 1
+    [ ! -e "$directory/mine" ]
+}
