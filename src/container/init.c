@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -123,22 +122,6 @@ struct terminal_ends {
     int leader, other;
 };
 
-/* Takes off what masks and decoys have mounted on the bundle: hooks read config.json there. The copies of it
- * inside the root stay. */
-static struct error *bundle_uncover(const char *bundle, int uncovered) {
-    enum { LAYERS_MAX = 4 };
-    struct stat wanted, found;
-    if (fstat(uncovered, &wanted) < 0)
-        return error_system(errno, "stat", "bundle %s", bundle);
-    for (int i = 0; i < LAYERS_MAX; i++) {
-        if (stat(bundle, &found) == 0 && found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino)
-            return NULL;
-        if (umount2(bundle, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
-            break;
-    }
-    return error_system(errno, "uncover", "bundle %s", bundle);
-}
-
 static bool has_create_container_hooks(const struct oci_config *config) {
     return config->hooks != NULL && config->hooks->create_container_count > 0;
 }
@@ -168,8 +151,7 @@ static struct error *root_prepare(const struct init_plan *plan, struct rootfs *r
         TRY(terminal_open(pts, config->process, &terminal->leader, &terminal->other));
         TRY(console_bind(root, terminal->other));
     }
-    TRY(masks_attach(root, config->linux_config, staging));
-    return has_create_container_hooks(config) ? bundle_uncover(plan->facts->bundle, staging) : NULL;
+    return masks_attach(root, config->linux_config, staging);
 }
 
 /* ---- identity and command ---- */

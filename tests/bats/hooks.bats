@@ -154,14 +154,14 @@ hook() { # KIND NAME
     contains "$output" hooked
 }
 
-@test "hooks inside: the state has the pid that they see; creating for createContainer, created for startContainer" {
+@test "hooks inside: the state has the pid that they see, and status created" {
     mkdir "$ROOT/hook"
     printf '#!/bin/sh\nread -r state\necho "$state" >/hook/state\nenv >/hook/env\n' >"$ROOT/hook/note"
     chmod 755 "$ROOT/hook/note"
     hook createContainer one
     configure '.hooks.startContainer = [{path: "/hook/note"}] | .process.env += ["FROM=process"]'
     pf_create
-    is "$(jq -c '[.status, .pid]' "$WORK/one.state")" '["creating",1]'
+    is "$(jq -c '[.status, .pid]' "$WORK/one.state")" '["created",1]'
     pf start "$ID"
     is "$(jq -c '[.status, .pid]' "$ROOT/hook/state")" '["created",1]'
     # without an environment of its own it has the process's
