@@ -32,7 +32,7 @@ make_root "$work/bundle/rootfs"
 BUNDLE=$work/bundle configure '.ociVersion = "1.0.2" | .process.terminal = false | .process.args = ["true"]'
 
 RUNS=$runs WORK=$work BENCH_PINFOLD=$pinfold python3 - <<'PY'
-import ctypes, os, resource, shutil, statistics, subprocess, time
+import ctypes, os, shutil, statistics, subprocess, tempfile, time
 
 PR_SET_CHILD_SUBREAPER = 36
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -44,14 +44,16 @@ def oci(program, *options):
     return lambda number: [program, *options, "run", "--bundle", bundle, f"bench-{number}"]
 
 
-candidates = {
-    "pinfold, agent": oci(pinfold, "--root", f"{work}/p"),
-    "pinfold, unconfined": oci(pinfold, "--root", f"{work}/u", "--policy", "unconfined"),
-}
-for peer in ("crun", "runc"):
-    path = shutil.which(peer)
-    if path:
-        candidates[peer] = oci(path, "--root", f"{work}/{peer}")
+# Each of the first three also without cgroups, against crun without them.
+NONE = ("--cgroup-manager", "disabled")
+candidates = {}
+for suffix, manager in (("", ()), (", no cgroup", NONE)):
+    candidates[f"pinfold, agent{suffix}"] = oci(pinfold, "--root", f"{work}/p", *manager)
+    candidates[f"pinfold, unconfined{suffix}"] = oci(pinfold, "--root", f"{work}/u", "--policy", "unconfined", *manager)
+    if shutil.which("crun"):
+        candidates[f"crun{suffix}"] = oci(shutil.which("crun"), "--root", f"{work}/crun", *manager)
+if shutil.which("runc"):
+    candidates["runc"] = oci(shutil.which("runc"), "--root", f"{work}/runc")
 if shutil.which("bwrap"):
     # the nearest to the bundle that it can do: no cgroup, no seccomp filter, no record
     candidates["bubblewrap"] = lambda number: [
@@ -60,21 +62,35 @@ if shutil.which("bwrap"):
 
 
 def once(name, command, number):
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    start = time.perf_counter()
-    code = subprocess.run(command(number), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    wall = time.perf_counter() - start
-    while True:  # what outlives it: a warden
-        try:
-            os.wait()
-        except ChildProcessError:
-            break
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if code.returncode != 0:
-        raise RuntimeError(f"{name}: {code.stderr.decode().strip()}")
-    return wall * 1000, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1000
+    words = command(number)
+    cpu = 0
+    with tempfile.TemporaryFile() as errors:
+        files = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1)]
+        start = time.perf_counter()
+        child = os.posix_spawn(shutil.which(words[0]), words, os.environ,
+                               file_actions=[*files, (os.POSIX_SPAWN_DUP2, errors.fileno(), 2)])
+        while True:  # it, and what outlives it: a warden
+            try:
+                pid, status, usage = os.wait4(-1, 0)
+            except ChildProcessError:
+                break
+            cpu += usage.ru_utime + usage.ru_stime
+            if pid == child:
+                wall, code = time.perf_counter() - start, status
+        if code != 0:
+            errors.seek(0)
+            raise RuntimeError(f"{name}: {errors.read().decode().strip()}")
+    return wall * 1000, cpu * 1000
 
-walls, cpus = {}, {}
+
+def peak_of(command):
+    """The largest process, in KiB: measured by a small parent, because a child starts with its parent's peak."""
+    run = subprocess.run(["busybox", "time", "-f", "%M", *command("peak")], stdin=subprocess.DEVNULL,
+                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    return int(run.stderr.split()[-1])
+
+
+walls, cpus, peaks = {}, {}, {}
 for name in list(candidates):  # once to warm up, and to see who works here
     try:
         once(name, candidates[name], 0)
@@ -86,23 +102,27 @@ for number in range(1, runs + 1):
         wall, cpu = once(name, command, number)
         walls.setdefault(name, []).append(wall)
         cpus.setdefault(name, []).append(cpu)
+for name, command in candidates.items():
+    peaks[name] = peak_of(command)
 
 print(f"\n`run` of `true`, {runs} runs each, interleaved; milliseconds")
-print(f"{'':22}{'wall min':>10}{'median':>10}{'cpu min':>10}{'median':>10}{'of crun: wall':>16}{'cpu':>8}")
+print(f"{'':32}{'wall min':>10}{'median':>10}{'cpu min':>10}{'median':>10}{'peak KiB':>10}{'of crun: wall':>16}{'cpu':>8}")
 for name in candidates:
     row = [min(walls[name]), statistics.median(walls[name]), min(cpus[name]), statistics.median(cpus[name])]
-    line = f"{name:22}" + "".join(f"{value:10.2f}" for value in row)
-    if "crun" in walls:
-        line += f"{row[1] / statistics.median(walls['crun']):16.2f}{row[3] / statistics.median(cpus['crun']):8.2f}"
+    line = f"{name:32}" + "".join(f"{value:10.2f}" for value in row) + f"{peaks[name]:10}"
+    peer = "crun, no cgroup" if name.endswith(", no cgroup") else "crun"
+    if peer in walls:
+        line += f"{row[1] / statistics.median(walls[peer]):16.2f}{row[3] / statistics.median(cpus[peer]):8.2f}"
     print(line)
 bounds = {"pinfold, agent": 1.0, "pinfold, unconfined": 0.6}
-if "crun" in walls:
-    print()
-    for name, bound in bounds.items():
-        if name not in walls:
+print()
+for suffix in ("", ", no cgroup"):
+    for kind, bound in bounds.items():
+        name, peer = kind + suffix, "crun" + suffix
+        if name not in walls or peer not in walls:
             continue
-        wall = statistics.median(walls[name]) / statistics.median(walls["crun"])
-        cpu = statistics.median(cpus[name]) / statistics.median(cpus["crun"])
+        wall = statistics.median(walls[name]) / statistics.median(walls[peer])
+        cpu = statistics.median(cpus[name]) / statistics.median(cpus[peer])
         verdict = "holds" if wall <= bound and cpu <= bound else "MISSED"
         print(f"{verdict}: {name}: wall {wall:.2f}, cpu {cpu:.2f} of crun's, promised <= {bound}")
 PY
