@@ -81,9 +81,9 @@ END
 @test "a createContainer hook finds the bundle, and the root as its working directory" {
     configure --arg out "$BUNDLE/out" '.hooks.createContainer = [{path: "/bin/sh",
         args: ["sh", "-c", "cat >\($out); pwd >>\($out); head -c1 config.json ../config.json 2>/dev/null >>\($out);
-                            touch ./work/here && mount --bind ../source ./work/here"], env: ["PATH=/bin:/usr/bin"]}]'
+                            touch ./home/here && mount --bind ../source ./home/here"], env: ["PATH=/bin:/usr/bin"]}]'
     echo bound >"$BUNDLE/source"
-    script_is 'cat /work/here; ls -A /sys/firmware'
+    script_is 'cat /home/here; ls -A /sys/firmware'
     run pf_run
     ended 0
     is "$output" bound # and masked paths are still empty
