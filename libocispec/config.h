@@ -291,6 +291,11 @@ struct oci_intel_rdt {
     bool enable_monitoring; /* since 1.3 */
 };
 
+/* linux.netDevices (runtime-spec 1.3): only that it is there; its keys are names of interfaces. */
+struct oci_net_devices {
+    bool unread;
+};
+
 struct oci_linux {
     struct oci_id_mapping *uid_mappings;
     size_t uid_mappings_count;
@@ -311,6 +316,7 @@ struct oci_linux {
     struct oci_personality *personality;
     struct oci_memory_policy *memory_policy;
     struct oci_time_offsets *time_offsets;
+    struct oci_net_devices *net_devices;
     struct oci_intel_rdt *intel_rdt;
 };
 

@@ -318,6 +318,9 @@ static const struct schema_field intel_rdt_fields[] = {
 };
 static const struct schema intel_rdt_schema = SCHEMA("intelRdt", oci_intel_rdt, intel_rdt_fields);
 
+static const struct schema net_devices_schema = {.name = "netDevices",
+                                                 .size = sizeof(struct oci_net_devices)};
+
 static const struct schema_field linux_fields[] = {
     OBJECTS(OPTIONAL, "uidMappings", oci_linux, uid_mappings, oci_id_mapping, id_mapping_schema),
     OBJECTS(OPTIONAL, "gidMappings", oci_linux, gid_mappings, oci_id_mapping, id_mapping_schema),
@@ -334,6 +337,7 @@ static const struct schema_field linux_fields[] = {
     POINTER(OPTIONAL, "personality", oci_linux, personality, oci_personality, personality_schema),
     POINTER(OPTIONAL, "memoryPolicy", oci_linux, memory_policy, oci_memory_policy, memory_policy_schema),
     POINTER(OPTIONAL, "timeOffsets", oci_linux, time_offsets, oci_time_offsets, time_offsets_schema),
+    POINTER(OPTIONAL, "netDevices", oci_linux, net_devices, oci_net_devices, net_devices_schema),
     POINTER(OPTIONAL, "intelRdt", oci_linux, intel_rdt, oci_intel_rdt, intel_rdt_schema),
 };
 static const struct schema linux_schema = SCHEMA("linux", oci_linux, linux_fields);
