@@ -83,6 +83,7 @@ void harden_process(struct oci_process *process, const struct policy *policy, st
         return;
     harden_environment(process, policy, changes);
     harden_capabilities(process, policy, changes);
+    harden_scheduling(process, policy, changes);
     if (!process->no_new_privileges)
         harden_note(changes, CHANGE_SET, "process.noNewPrivileges", "no_new_privs", NULL,
                     "built-in: no_new_privs", NULL,

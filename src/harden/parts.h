@@ -17,6 +17,9 @@ const char *harden_environment_reason(const struct policy *policy, const char *n
 /* capabilities.c */
 void harden_capabilities(struct oci_process *process, const struct policy *policy, struct hardened *hardened);
 
+/* scheduling.c: what would need CAP_SYS_NICE of the machine, and AppArmor's "unconfined" */
+void harden_scheduling(struct oci_process *process, const struct policy *policy, struct hardened *hardened);
+
 /* mounts.c */
 fallible harden_mounts(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
 
