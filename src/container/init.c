@@ -122,10 +122,6 @@ struct terminal_ends {
     int leader, other;
 };
 
-static bool has_create_container_hooks(const struct oci_config *config) {
-    return config->hooks != NULL && config->hooks->create_container_count > 0;
-}
-
 static struct error *root_prepare(const struct init_plan *plan, struct rootfs *root,
                                   struct terminal_ends *terminal) {
     const struct oci_config *config = plan->hardened->config;
@@ -252,10 +248,9 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     struct terminal_ends terminal = {-1, -1};
     TRY(root_prepare(plan, &root, &terminal));
     TRY(stage_report(plan, INIT_HOOKS, &go));
-    if (has_create_container_hooks(config)) {
+    if (config->hooks != NULL && config->hooks->create_container_count > 0) {
         memory_owned char *state = inside_state(plan, "created");
-        /* In the root, as hooks of runc's expect that bind files into it; the bundle is in the state. */
-        struct hook_context context = {"createContainer", state, plan->root_path, NULL};
+        struct hook_context context = {"createContainer", state, plan->facts->bundle, NULL};
         TRY(hooks_run(config->hooks->create_container, config->hooks->create_container_count, &context));
     }
     if (config->root->readonly)

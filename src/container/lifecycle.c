@@ -93,8 +93,10 @@ static struct error *init_start(struct container *container, int init) {
     free(container->state->status);
     container->state->status = memory_copy_string("running");
     struct error *error = container_save(container);
-    if (error == NULL)
-        error = poststart_hooks(container); /* runtime.md: a failed one stops the container */
+    if (error == NULL) {
+        error = poststart_hooks(container);
+        container->poststart_failed = error != NULL;
+    }
     if (error != NULL)
         (void)!sys_pidfd_send_signal(init, SIGKILL);
     return error;

@@ -2,11 +2,32 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
 #include "container/container.h"
 #include "process/lsm.h"
+
+/* A user namespace without mappings: the caller as its root, the narrowest that can run anything. crun has it
+ * so too; runc refuses. */
+static void mapping_default(const struct oci_config *config, struct oci_id_mapping **mappings, size_t *count,
+                            uint32_t host_id) {
+    const struct oci_namespace *user = oci_config_namespace(config, "user");
+    if (user == NULL || (user->path != NULL && user->path[0] != '\0'))
+        return;
+    *mappings = memory_zeroed(sizeof **mappings);
+    **mappings = (struct oci_id_mapping){.host_id = host_id, .size = 1};
+    *count = 1;
+}
+
+static void mappings_complete(struct oci_config *config) {
+    struct oci_linux *part = config->linux_config;
+    if (part->uid_mappings_count > 0 || part->gid_mappings_count > 0)
+        return;
+    mapping_default(config, &part->uid_mappings, &part->uid_mappings_count, geteuid());
+    mapping_default(config, &part->gid_mappings, &part->gid_mappings_count, getegid());
+}
 
 struct error *container_prepare(const struct runtime_options *runtime, const char *bundle, const char *config,
                                 struct prepared *out) {
@@ -21,6 +42,7 @@ struct error *container_prepare(const struct runtime_options *runtime, const cha
         return error_new(ERROR_INVALID, "root: required to create a container");
     if (out->config->linux_config == NULL)
         out->config->linux_config = memory_zeroed(sizeof *out->config->linux_config);
+    mappings_complete(out->config);
     /* An engine that asks for what is not done here must hear so (invariant 1). */
     if (out->config->linux_config->net_devices != NULL)
         return error_new(ERROR_UNAVAILABLE,

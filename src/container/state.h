@@ -41,6 +41,7 @@ struct container {
     int directory;                 /* ROOT/ID, locked */
     char *path;                    /* ROOT/ID */
     struct container_state *state; /* NULL: create was killed before it wrote any */
+    bool poststart_failed; /* this process is its start: what is left of the container is to be deleted */
     bool hooks_begun; /* this process is its create and ran hooks: those for the end are due (runtime.md) */
 };
 

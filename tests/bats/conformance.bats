@@ -78,15 +78,27 @@ END
     is "$after" "$before"
 }
 
-@test "a createContainer hook finds the bundle, and the root as its working directory" {
+@test "a createContainer hook finds the bundle as its working directory" {
     configure --arg out "$BUNDLE/out" '.hooks.createContainer = [{path: "/bin/sh",
-        args: ["sh", "-c", "cat >\($out); pwd >>\($out); head -c1 config.json ../config.json 2>/dev/null >>\($out);
-                            touch ./home/here && mount --bind ../source ./home/here"], env: ["PATH=/bin:/usr/bin"]}]'
-    echo bound >"$BUNDLE/source"
+        args: ["sh", "-c", "cat >\($out) && echo >>\($out) && pwd >>\($out) && cmp config.json \($out).config &&
+                            touch rootfs/home/here && mount --bind source rootfs/home/here"], env: ["PATH=/bin:/usr/bin"]}]'
     script_is 'cat /home/here; ls -A /sys/firmware'
+    cp "$BUNDLE/config.json" "$BUNDLE/out.config"
+    echo bound >"$BUNDLE/source"
     run pf_run
     ended 0
     is "$output" bound # and masked paths are still empty
     is "$(jq -r '.status, .bundle' <(head -1 "$BUNDLE/out") | xargs)" "created $(realpath "$BUNDLE")"
-    contains "$(cat "$BUNDLE/out")" "$(realpath "$ROOT")"
+    is "$(tail -1 "$BUNDLE/out")" "$(realpath "$BUNDLE")"
+}
+
+@test "a user namespace without mappings has the caller as its root and nobody else" {
+    configure '.linux.namespaces += [{"type": "user"}]'
+    script_is 'xargs </proc/self/uid_map; xargs </proc/self/gid_map; id -u'
+    run pf_run
+    ended 0
+    is "$output" "$(printf '0 %s 1\n0 %s 1\n0' "$(id -u)" "$(id -g)")"
+    configure '.linux.uidMappings = [{"containerID": 0, "hostID": 0, "size": 1}]'
+    run pf_run
+    ended 1 "linux.gidMappings: a new user namespace needs mappings"
 }

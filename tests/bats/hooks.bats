@@ -200,15 +200,18 @@ hook() { # KIND NAME
     ended 1 "hooks.createRuntime[0].timeout: expected more than 0"
 }
 
-@test "runc #4347: poststart that fails stops the container, and start says so" {
+@test "runc #4347: poststart that fails stops and deletes the container, and start says so" {
     printf '#!/bin/sh\nexit 9\n' >"$HOOKS/bad"
     chmod 755 "$HOOKS/bad"
     configure --arg path "$HOOKS/bad" '.hooks.poststart = [{path: $path}]'
+    hook poststop two
     command_is sleep 1000
     pf_create
     run pf start "$ID"
     ended 1 "hooks.poststart[0]: $HOOKS/bad ended with exit status 9"
-    wait_status stopped
+    run pf state "$ID"
+    ended 1 "container does not exist"
+    is "$(jq -r .status "$WORK/two.state")" stopped
 }
 
 @test "startContainer that fails ends the container before its program" {
