@@ -186,7 +186,7 @@ static struct error *process_harden(struct execution *execution) {
 static struct error *terminal_prepare(struct execution *execution) {
     const struct oci_process *process = execution->process;
     if (!process->terminal) {
-        standard_streams_give(process->user.uid);
+        standard_streams_give(process->user.uid, process->user.gid);
         return NULL;
     }
     fd_owned int pts = open("/dev/pts", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

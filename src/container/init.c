@@ -267,7 +267,7 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
         fd_close(terminal.leader);
         fd_close(terminal.other);
     } else {
-        standard_streams_give(process->user.uid);
+        standard_streams_give(process->user.uid, process->user.gid);
     }
     listen_pid_complete(plan, process);
     capability_sets_from(process->capabilities, &ready->sets);

@@ -228,14 +228,14 @@ struct error *terminal_attend(int leader, int pidfd) {
     return signals_attend(pidfd);
 }
 
-void standard_streams_give(uid_t uid) {
+void standard_streams_give(uid_t uid, gid_t gid) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
         struct stat status;
-        if (isatty(fd) || fstat(fd, &status) < 0 || status.st_uid == uid)
+        if (isatty(fd) || fstat(fd, &status) < 0 || (status.st_uid == uid && status.st_gid == gid))
             continue;
         /* /dev/null is everybody's. Refusals (a read-only file system, an unmapped owner) take nothing away
          * that the process had. */
         if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode))
-            (void)!fchown(fd, uid, (gid_t)-1);
+            (void)!fchown(fd, uid, gid);
     }
 }

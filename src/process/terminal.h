@@ -28,6 +28,7 @@ fallible terminal_attend(int leader, int pidfd);
 /* The same without a terminal: only forwards signals. */
 fallible signals_attend(int pidfd);
 
-/* Standard streams that are not terminals are given to the container's user, so that it can open /dev/stdout.
+/* Standard streams that are not terminals are given to the container's user and group, so that it can open
+ * /dev/stdout.
  */
-void standard_streams_give(uid_t uid);
+void standard_streams_give(uid_t uid, gid_t gid);

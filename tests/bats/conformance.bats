@@ -102,3 +102,10 @@ END
     run pf_run
     ended 1 "linux.gidMappings: a new user namespace needs mappings"
 }
+
+@test "a pipe of the standard streams is the container user's and group's; /dev/null stays root's" {
+    configure '.process.user = {"uid": 1000, "gid": 1001}'
+    command_is stat -L -c '%u:%g %F' /dev/stdin /dev/stdout
+    is "$(pf_run | xargs)" "0:0 character special file 1000:1001 fifo"
+    is "$(stat -c %u:%g /dev/null)" 0:0
+}
