@@ -15,6 +15,15 @@ struct cgroup_directory {
     char *path;        /* absolute, below a cgroup mount */
 };
 
+/* The transient unit of the systemd driver. */
+struct systemd_scope {
+    char *unit; /* "libpod-ID.scope" */
+    char *slice;
+    bool user_manager;       /* the user's systemd, not the machine's */
+    char *runtime_directory; /* of the user: where their systemd is reached */
+    char *bus_address;       /* DBUS_SESSION_BUS_ADDRESS, or NULL */
+};
+
 /* Where a container's cgroups are: decided by cgroup_plan before anything is made, so that the state file can
  * hold the intent. */
 struct cgroup {
@@ -23,14 +32,28 @@ struct cgroup {
     char *relative_path; /* below each mount point, "/parent/id" */
     struct cgroup_directory *directories;
     size_t count;
+    struct systemd_scope *scope; /* NULL: not the systemd driver */
 };
 
 /* Plans; touches nothing. cgroupsPath NULL or "": "/pinfold/ID" below the caller's own cgroup; absolute:
  * below the mount points; relative: below the caller's own cgroup (in v2 beside it, because a cgroup with
  * processes cannot give controllers to those below it); "/", "." and any ".." component: ERROR_INVALID, so
- * that no path ever resolves to a root. `rootless` skips hierarchies where the directory cannot be made. */
+ * that no path ever resolves to a root. `rootless` skips hierarchies where the directory cannot be made; with
+ * the systemd driver it means the user's own systemd. */
 fallible cgroup_plan(const char *cgroups_path, const char *container_id, enum cgroup_manager manager,
                      bool rootless, struct cgroup **out);
+/* The systemd driver. Its cgroup is made by systemd around a process: cgroup_scope_start takes the place of
+ * cgroup_make and cgroup_attach_self, when init is there and waits. `annotations` may hold
+ * org.systemd.property.NAME, which are set too. The directory that systemd chose replaces the planned one,
+ * and *created holds it; where a unit of that name exists, it is emptied: what was intended is another's. */
+fallible cgroup_scope_start(struct cgroup *cgroup, const char *container_id, pid_t pid,
+                            const struct oci_resources *resources, const struct string_map *annotations,
+                            struct string_list *created);
+/* Stops the unit and makes systemd forget that it failed (crun #1138); nothing for another driver, and none
+ * of that name is fine. After cgroup_destroy, which has killed what was in it. */
+fallible cgroup_scope_stop(const struct cgroup *cgroup);
+/* Whether the helper of the systemd driver is there. */
+bool cgroup_systemd_is_built(void);
 /* Makes the directories (parents too); *created lists those that did not exist before, deepest last: only
  * these may be removed later. On failure what was made is removed again and *created is empty:
  * an intent that was noted is to be forgotten then, because its leaf may be another container's by now. */
@@ -57,6 +80,8 @@ bool cgroup_has_controller(const struct cgroup *cgroup, const char *controller);
  * has no devices controller they are not applied: a user namespace can neither make a device nor mount one.
  */
 fallible cgroup_apply(const struct cgroup *cgroup, const struct oci_resources *resources);
+/* cgroup_apply for a container that runs: with the systemd driver its unit is told first. */
+fallible cgroup_update(const struct cgroup *cgroup, const struct oci_resources *resources);
 /* Process ids of the container (all threads' groups, sub-groups too). The caller frees *pids. */
 fallible cgroup_processes(const struct cgroup *cgroup, pid_t **pids, size_t *count);
 /* Kills what is left (cgroup.kill, or SIGKILL each until empty) and removes the directories named in

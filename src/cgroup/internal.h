@@ -83,6 +83,8 @@ char *cgroup_unified_top(const char *path);
 /* Whether the controller works in this directory. */
 bool cgroup_unified_has(const char *directory, const char *controller);
 
+/* What the document asks to be refused (checkBeforeUpdate). */
+fallible cgroup_v2_memory_check(const char *directory, const struct oci_memory *memory);
 fallible cgroup_v2_memory(const char *directory, const struct oci_memory *memory);
 fallible cgroup_v2_cpu(const char *directory, const struct oci_cpu *cpu);
 fallible cgroup_v2_unified(const char *directory, const struct string_map *unified);

@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 #include "base/memory.h"
-#include "cgroup/internal.h"
+#include "cgroup/systemd.h"
 
 static bool is_unified(const struct cgroup_directory *directory) {
     return strcmp(directory->controllers, "unified") == 0;
@@ -176,12 +176,21 @@ static struct error *directory_attach(const struct cgroup_directory *directory, 
 struct error *cgroup_attach(const struct cgroup *cgroup, pid_t pid) {
     if (pid <= 0)
         return error_new(ERROR_INVALID, "process id %d cannot be put into a cgroup", (int)pid);
-    for (size_t i = 0; i < cgroup->count; i++)
-        TRY(directory_attach(&cgroup->directories[i], pid, "cgroup.procs"));
+    for (size_t i = 0; i < cgroup->count; i++) {
+        struct error *error = directory_attach(&cgroup->directories[i], pid, "cgroup.procs");
+        /* A user may not move a process out of a login session's cgroup; their systemd may have it moved. */
+        if (error != NULL && cgroup->scope != NULL && (error->number == EACCES || error->number == EPERM)) {
+            error_free(error);
+            error = systemd_attach(cgroup, pid);
+        }
+        TRY(error);
+    }
     return NULL;
 }
 
 struct error *cgroup_attach_self(const struct cgroup *cgroup, bool born_in_unified) {
+    if (cgroup->scope != NULL)
+        return NULL; /* systemd has put it there */
     for (size_t i = 0; i < cgroup->count; i++) {
         const struct cgroup_directory *directory = &cgroup->directories[i];
         if (is_unified(directory) && born_in_unified)
@@ -192,6 +201,8 @@ struct error *cgroup_attach_self(const struct cgroup *cgroup, bool born_in_unifi
 }
 
 int cgroup_open_unified(const struct cgroup *cgroup) {
+    if (cgroup->scope != NULL)
+        return -1; /* it is made around init */
     for (size_t i = 0; i < cgroup->count; i++)
         if (is_unified(&cgroup->directories[i]))
             return open(cgroup->directories[i].path, O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

@@ -5,7 +5,8 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "cgroup/internal.h"
+#include "cgroup/systemd.h"
+#include "libocispec/schema_table.h"
 
 static const struct schema_field directory_fields[] = {
     {.key = "controllers", .type = SCHEMA_STRING, .offset = offsetof(struct cgroup_directory, controllers)},
@@ -16,6 +17,14 @@ static const struct schema directory_schema = {.name = "cgroup directory",
                                                .fields = directory_fields,
                                                .field_count =
                                                    sizeof directory_fields / sizeof directory_fields[0]};
+static const struct schema_field scope_fields[] = {
+    STRING(REQUIRED, "unit", systemd_scope, unit),
+    STRING(REQUIRED, "slice", systemd_scope, slice),
+    BOOL(OPTIONAL, "userManager", systemd_scope, user_manager),
+    STRING(OPTIONAL, "runtimeDirectory", systemd_scope, runtime_directory),
+    STRING(OPTIONAL, "busAddress", systemd_scope, bus_address),
+};
+static const struct schema scope_schema = SCHEMA("systemd scope", systemd_scope, scope_fields);
 static const struct schema_field cgroup_fields[] = {
     {.key = "unified", .type = SCHEMA_BOOL, .offset = offsetof(struct cgroup, unified)},
     {.key = "rootless", .type = SCHEMA_BOOL, .offset = offsetof(struct cgroup, rootless)},
@@ -25,6 +34,7 @@ static const struct schema_field cgroup_fields[] = {
      .offset = offsetof(struct cgroup, directories),
      .count_offset = offsetof(struct cgroup, count),
      .child = &directory_schema},
+    POINTER(OPTIONAL, "scope", cgroup, scope, systemd_scope, scope_schema),
 };
 const struct schema cgroup_schema = {.name = "cgroup",
                                      .size = sizeof(struct cgroup),
@@ -40,6 +50,7 @@ void cgroup_free(struct cgroup *cgroup) {
     }
     free(cgroup->directories);
     free(cgroup->relative_path);
+    schema_free(&scope_schema, cgroup->scope);
     free(cgroup);
 }
 
@@ -155,9 +166,7 @@ struct error *cgroup_plan(const char *cgroups_path, const char *container_id, en
         return NULL;
     }
     if (manager == CGROUP_MANAGER_SYSTEMD)
-        return error_new(ERROR_UNAVAILABLE,
-                         "the systemd cgroup driver is not built in yet; call without --systemd-cgroup "
-                         "(podman: --cgroup-manager cgroupfs)");
+        return systemd_plan(cgroups_path, container_id, rootless, out);
     cgroup_hierarchies_owned struct cgroup_hierarchies hierarchies = {0};
     TRY(cgroup_hierarchies_read(&hierarchies));
     return cgroup_plan_in(&hierarchies, cgroups_path, container_id, rootless, out);

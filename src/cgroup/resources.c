@@ -245,16 +245,22 @@ static struct error *apply_pids(const struct cgroup *cgroup, const struct oci_pi
     struct cgroup_place place;
     memory_owned char *value = NULL;
     TRY(cgroup_limit_text(field, pids->limit.value, "max", &value));
+    /* systemd cannot say 0 and would make it something else at its next reload (runc #4949). */
+    bool zero_under_systemd = cgroup->scope != NULL && pids->limit.value == 0;
     if (pids->limit.value == -1 && !place_find(cgroup, "pids", &place))
         return NULL;
     TRY(cgroup_place_need(cgroup, field, "pids", &place));
     /* The kernel takes no number beyond the highest possible pid, 4194304. */
     bool unlimited = pids->limit.value == -1 || pids->limit.value > 4194304;
     cgroup_settings_owned struct cgroup_settings settings = {0};
-    cgroup_settings_add(&settings, field, "pids", "pids.max", memory_copy_string(unlimited ? "max" : value));
+    cgroup_settings_add(&settings, field, "pids", "pids.max",
+                        memory_copy_string(unlimited            ? "max"
+                                           : zero_under_systemd ? "1"
+                                                                : value));
     TRY(cgroup_settings_write(&settings, place.directory));
-    return unlimited ? NULL
-                     : cgroup_file_expect(field, place.directory, "pids.max", (uint64_t)pids->limit.value);
+    return unlimited || zero_under_systemd
+               ? NULL
+               : cgroup_file_expect(field, place.directory, "pids.max", (uint64_t)pids->limit.value);
 }
 
 /* "2MB", "1GB", "64KB": it becomes part of a file's name, so nothing else gets through. */

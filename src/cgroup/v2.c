@@ -75,6 +75,21 @@ void cgroup_unified_enable(const char *top, const char *leaf, const char *wanted
     }
 }
 
+struct error *cgroup_v2_memory_check(const char *directory, const struct oci_memory *memory) {
+    if (!cgroup_wanted(memory->limit) || memory->limit.value == -1 || !memory->check_before_update.set ||
+        !memory->check_before_update.value)
+        return NULL;
+    memory_owned char *usage = cgroup_file_read(directory, "memory.current");
+    if (usage == NULL)
+        return error_system(errno, "read", "%s/memory.current", directory);
+    if (strtoll(usage, NULL, 10) > memory->limit.value)
+        return error_new(ERROR_INVALID,
+                         LIMIT ": %" PRId64
+                               " is below the %s bytes in use, and checkBeforeUpdate asks to refuse that",
+                         memory->limit.value, usage);
+    return NULL;
+}
+
 struct error *cgroup_v2_memory(const char *directory, const struct oci_memory *memory) {
     memory_owned char *swap = NULL;
     TRY(cgroup_swap_beyond_limit(memory, &swap));
@@ -84,18 +99,8 @@ struct error *cgroup_v2_memory(const char *directory, const struct oci_memory *m
             "linux.resources.memory.disableOOMKiller: cgroup v2 cannot switch the OOM killer off");
     if (memory->swappiness.set)
         return error_new(ERROR_UNAVAILABLE, "linux.resources.memory.swappiness: cgroup v2 has no swappiness");
+    TRY(cgroup_v2_memory_check(directory, memory));
     bool limit = cgroup_wanted(memory->limit);
-    if (limit && memory->limit.value != -1 && memory->check_before_update.set &&
-        memory->check_before_update.value) {
-        memory_owned char *usage = cgroup_file_read(directory, "memory.current");
-        if (usage == NULL)
-            return error_system(errno, "read", "%s/memory.current", directory);
-        if (strtoll(usage, NULL, 10) > memory->limit.value)
-            return error_new(ERROR_INVALID,
-                             LIMIT ": %" PRId64
-                                   " is below the %s bytes in use, and checkBeforeUpdate asks to refuse that",
-                             memory->limit.value, usage);
-    }
     /* kernel and kernelTCP are part of memory.max. */
     cgroup_settings_owned struct cgroup_settings settings = {0};
     if (swap != NULL && (strcmp(swap, "max") != 0 || cgroup_file_exists(directory, "memory.swap.max")))

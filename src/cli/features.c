@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "cgroup/cgroup.h"
 #include "cli/cli.h"
 #include "libocispec/names.h"
 #include "rootfs/mount_options.h"
@@ -16,7 +17,8 @@ struct error *features_command(const struct global_options *global, int argc, ch
     string_list_owned struct string_list mount_options = {0};
     mount_options_known(&mount_options);
     /* What changes what a container may do; a name that ends with a dot stands for all that begin so. */
-    static const char *const unsafe_annotations[] = {"dev.pinfold.", "run.oci.keep_original_groups", NULL};
+    static const char *const unsafe_annotations[] = {"dev.pinfold.", "org.systemd.property.",
+                                                     "run.oci.keep_original_groups", NULL};
     string_list_owned struct string_list seccomp_flags = {0};
     for (size_t i = 0; oci_seccomp_flags[i] != NULL; i++)
         if (sys_seccomp_flag_supported(oci_seccomp_flags[i]))
@@ -25,6 +27,8 @@ struct error *features_command(const struct global_options *global, int argc, ch
         .mount_options = (const char *const *)mount_options.items,
         .cgroup_v1 = true,
         .cgroup_v2 = true,
+        .cgroup_systemd = cgroup_systemd_is_built(),
+        .cgroup_systemd_user = cgroup_systemd_is_built(),
         .seccomp = true,
         .id_mapped_mounts = true,
         .seccomp_flags = (const char *const *)seccomp_flags.items,

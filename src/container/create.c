@@ -277,6 +277,18 @@ static struct error *cgroup_prepare(struct creation *creation) {
     return NULL;
 }
 
+/* The systemd driver: the cgroup is made around init, which waits for its first word. */
+static struct error *scope_prepare(struct creation *creation) {
+    struct container_state *state = creation->container->state;
+    const struct oci_config *config = creation->prepared.hardened->config;
+    default_limits_degrade(creation);
+    TRY(cgroup_scope_start(state->cgroup, creation->options->id, creation->pid,
+                           config->linux_config->resources, &config->annotations, &state->cgroups_created));
+    fault_point("scope");
+    TRY(container_save(creation->container));
+    return cgroup_apply(state->cgroup, config->linux_config->resources);
+}
+
 /* The container's own directories of every hierarchy, for a mount of type cgroup. */
 static struct error *cgroup_views(struct creation *creation) {
     const struct cgroup *cgroup = creation->container->state->cgroup;
@@ -291,10 +303,8 @@ static struct error *cgroup_views(struct creation *creation) {
         const char *name = text_starts_with(path, "/sys/fs/cgroup/") && !cgroup->unified
                                ? path + strlen("/sys/fs/cgroup/")
                                : "";
-        mounts->cgroup_views =
-            memory_resize(mounts->cgroup_views, mounts->cgroup_views_count + 1, sizeof *mounts->cgroup_views);
-        mounts->cgroup_views[mounts->cgroup_views_count++] =
-            (struct cgroup_view){.name = strndup(name, strcspn(name, "/")), .tree = tree};
+        memory_owned char *first = strndup(name, strcspn(name, "/"));
+        mount_set_add_cgroup_view(mounts, first, tree);
     }
     return NULL;
 }
@@ -450,6 +460,13 @@ static struct error *init_await(struct creation *creation, enum init_stage expec
 static struct error *init_go(struct creation *creation) {
     bool keep = container_keeps_groups(creation->prepared.hardened->config);
     struct init_go go = {.allow_setgroups = creation->allow_setgroups && !keep};
+    struct mount_set *mounts = &creation->mounts;
+    if (creation->container->state->cgroup->scope != NULL && mounts->cgroup_views_count == 1) {
+        /* Made after init's birth, so that it has none of its own. */
+        fd_owned int view = fd_take(&mounts->cgroup_views[0].tree);
+        if (view >= 0)
+            return fd_send(creation->sync[0], &go, sizeof go, &view, 1);
+    }
     if (send(creation->sync[0], &go, sizeof go, MSG_NOSIGNAL) < 0)
         return error_system(errno, "tell", "the container's init to go on");
     return NULL;
@@ -502,11 +519,14 @@ static struct error *creation_run(struct creation *creation, struct created *out
     TRY(state_begin(creation));
     fault_point("state");
     TRY(callers_environment_apply(creation));
-    TRY(cgroup_prepare(creation));
+    bool scope = creation->container->state->cgroup->scope != NULL;
+    bool views = geteuid() == 0 && shows_cgroups(creation->prepared.hardened->config);
+    if (!scope)
+        TRY(cgroup_prepare(creation));
     if (geteuid() == 0)
         TRY(mount_set_prepare(creation->prepared.hardened->config, creation->sources, false,
                               &creation->mounts));
-    if (geteuid() == 0 && shows_cgroups(creation->prepared.hardened->config))
+    if (views && !scope)
         TRY(cgroup_views(creation));
     TRY(procfs_prepare(creation));
     TRY(init_listen(creation->container->directory, &creation->start_listening));
@@ -518,6 +538,10 @@ static struct error *creation_run(struct creation *creation, struct created *out
     TRY(init_clone(creation));
     TRY(container_save(creation->container));
     fault_point("recorded");
+    if (scope)
+        TRY(scope_prepare(creation));
+    if (scope && views)
+        TRY(cgroup_views(creation));
     TRY(warden_begin(creation));
     TRY(init_adjust(creation));
     TRY(init_go(creation));

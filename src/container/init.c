@@ -218,6 +218,17 @@ struct readiness {
     char *command;
 };
 
+/* The first word of create's. */
+static void go_await(const struct init_plan *plan, struct init_go *go) {
+    int view = -1;
+    size_t count = 0;
+    struct error *error = fd_receive(plan->sync, go, sizeof *go, &view, 1, &count);
+    if (error != NULL)
+        _exit(1); /* create is gone, or gave up and has said why */
+    if (count == 1)
+        mount_set_add_cgroup_view(plan->mounts, "", view);
+}
+
 static struct error *prepare(const struct init_plan *plan, struct readiness *ready) {
     const struct oci_config *config = plan->hardened->config;
     struct oci_process *process = config->process;
@@ -225,8 +236,7 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     struct init_go go;
     die_with_create(true);
     TRY(lsm_open(&plan->procfs, process, &program->labels));
-    if (recv(plan->sync, &go, sizeof go, 0) != (ssize_t)sizeof go)
-        _exit(1);
+    go_await(plan, &go);
     if (plan->cgroup != NULL)
         TRY(cgroup_attach_self(plan->cgroup, plan->born_in_unified));
     if (plan->namespaces->new_time)

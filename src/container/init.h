@@ -52,6 +52,7 @@ enum init_stage {
     INIT_READY,     /* waits for start */
     INIT_FAILED     /* an error follows */
 };
+/* The first one carries a detached view of the container's cgroup where the cgroup is made around init. */
 struct init_go {
     int allow_setgroups;
 };

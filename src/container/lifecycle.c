@@ -42,6 +42,12 @@ char *container_state_text(const struct container *container, const char *status
     return text_take(&json.text);
 }
 
+static void warn(struct error *error) {
+    if (error != NULL)
+        fprintf(stderr, "pinfold: warning: %s\n", error->message);
+    error_free(error);
+}
+
 static struct error *wall_work(void *data) {
     (void)data;
     return wall_complete();
@@ -307,6 +313,10 @@ struct error *container_delete(struct container *container, bool force) {
         TRY(init_end(container));
         warden_end(container);
         TRY(cgroup_destroy(&container->state->cgroups_created));
+        /* With its cgroup gone the unit goes by itself, too; a manager that cannot be asked has ended all of
+         * its units. */
+        if (container->state->cgroups_created.count > 0)
+            warn(cgroup_scope_stop(container->state->cgroup));
         TRY(wall_take_down(container));
         if (strcmp(container->state->status, "creating") != 0 || container->hooks_begun)
             poststop_hooks(container);

@@ -102,11 +102,11 @@ static struct error *update_with(struct container *container, struct oci_config 
     struct error *error = resources_harden(container, config);
     if (error == NULL) {
         struct oci_resources *parts = parts_of(config->linux_config->resources, request);
-        error = cgroup_apply(container->state->cgroup, parts);
+        error = cgroup_update(container->state->cgroup, parts);
         oci_resources_free(parts);
         if (error !=
             NULL) /* what was written before it failed is taken back; the first error is the one to tell */
-            error_ignore(cgroup_apply(container->state->cgroup, before));
+            error_ignore(cgroup_update(container->state->cgroup, before));
     }
     oci_resources_free(before);
     return error == NULL ? config_store(container, config) : error;

@@ -120,6 +120,7 @@ static fallible harden_all(const struct policy *policy, const struct facts *fact
     harden_resources(policy, hardened);
     harden_masks(hardened);
     harden_seccomp(policy, hardened);
+    harden_annotations(hardened);
     return NULL;
 }
 

@@ -126,6 +126,13 @@ static struct error *bind_attach(struct rootfs *root, const struct oci_mount *mo
     return tree_attach(root, mount, tree, target);
 }
 
+void mount_set_add_cgroup_view(struct mount_set *set, const char *name, int tree) {
+    set->cgroup_views =
+        memory_resize(set->cgroup_views, set->cgroup_views_count + 1, sizeof *set->cgroup_views);
+    set->cgroup_views[set->cgroup_views_count++] =
+        (struct cgroup_view){.name = memory_copy_string(name), .tree = tree};
+}
+
 /* The container's own cgroups at /sys/fs/cgroup: in pure v2 the directory itself, else a directory for each
  * hierarchy, as the machine has them, with the comounted names as links. */
 static struct error *cgroup_attach_views(const struct rootfs *root, const struct oci_mount *mount,

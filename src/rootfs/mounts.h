@@ -39,6 +39,8 @@ struct bind_source {
 fallible mount_set_prepare(const struct oci_config *config, const struct bind_source *sources, bool reopen,
                            struct mount_set *out);
 void mount_set_free(struct mount_set *set);
+/* Takes over `tree`. */
+void mount_set_add_cgroup_view(struct mount_set *set, const char *name, int tree);
 
 /* Attaches all mounts of config.json in their order. One at "/" becomes the root: root->fd is then another.
  */

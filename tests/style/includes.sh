@@ -8,7 +8,7 @@ cd "$top" || exit 1
 allow=tests/style/includes.allow
 
 # No program is started in the loop below: there are some two thousand lines.
-declare -A layer=([main]=7 [cli]=6 [container]=5 [harden]=4 [facts]=4 [rootfs]=4 [process]=4 [cgroup]=4 [egress]=4
+declare -A layer=([main]=7 [cli]=6 [container]=5 [helpers]=5 [harden]=4 [facts]=4 [rootfs]=4 [process]=4 [cgroup]=4 [egress]=4
     [warden]=4 [policy]=3 [record]=3 [libocispec]=3 [sys]=2 [base]=1)
 declare -A allowed seen
 while read -r from arrow to hash reason; do

@@ -476,6 +476,34 @@ static void minimal_config_has_no_null_to_fall_over(void **state) {
     policy_free(policy);
 }
 
+/* podman hands an image's annotations on; Conflicts= would stop any service of the machine. */
+static void annotations_set_no_unit_properties(void **state) {
+    (void)state;
+    static const char config[] =
+        "{\"ociVersion\":\"1.0.2\",\"process\":{\"user\":{\"uid\":0,\"gid\":0},\"args\":[\"a\"],\"cwd\":\"/"
+        "\"},"
+        "\"root\":{\"path\":\"rootfs\"},\"annotations\":{\"a\":\"b\",\"org.systemd.property.Conflicts\":"
+        "\"['x.service']\",\"org.systemd.property.KillSignal\":\"15\",\"org.systemd.property.MemoryMax\":"
+        "\"uint64 "
+        "1\"},\"linux\":{\"namespaces\":[{\"type\":\"network\"},{\"type\":\"mount\"},{\"type\":\"pid\"}]}}";
+    for (int confined = 0; confined < 2; confined++) {
+        struct fixture fixture = make(confined ? "agent" : "unconfined", config);
+        struct hardened *hardened;
+        assert_null(harden(fixture.config, fixture.policy, &fixture.facts, &hardened));
+        const struct string_map *left = &hardened->config->annotations;
+        assert_int_equal(left->count, confined ? 2 : 4);
+        assert_string_equal(string_map_get(left, "a"), "b");
+        assert_string_equal(string_map_get(left, "org.systemd.property.KillSignal"), "15");
+        size_t recorded = 0;
+        for (size_t i = 0; i < hardened->changes_count; i++)
+            recorded += hardened->changes[i].reason != NULL &&
+                        strcmp(hardened->changes[i].reason, "annotation.removed") == 0;
+        assert_int_equal(recorded, confined ? 2 : 0);
+        hardened_free(hardened);
+        drop(&fixture);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unconfined_changes_nothing),
@@ -488,6 +516,7 @@ int main(void) {
         cmocka_unit_test(privileged_stays_hardened),
         cmocka_unit_test(no_raw_sockets_behind_a_wall),
         cmocka_unit_test(exec_is_hardened_the_same),
+        cmocka_unit_test(annotations_set_no_unit_properties),
         cmocka_unit_test(minimal_config_has_no_null_to_fall_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

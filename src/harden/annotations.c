@@ -1,0 +1,38 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "harden/parts.h"
+
+#define PREFIX "org.systemd.property."
+
+/* How long systemd waits, and with which signal, when it stops what delete has left: podman sets them. Every
+ * other property could come from the image, whose annotations podman hands on, and a unit's properties reach
+ * far: Conflicts= stops any service of the machine, OnFailure= starts one, MemoryMax= lifts a limit. */
+static bool is_harmless(const char *property) {
+    static const char *const harmless[] = {"KillSignal", "TimeoutStopUSec", "TimeoutStopSec", NULL};
+    for (size_t i = 0; harmless[i] != NULL; i++)
+        if (strcmp(property, harmless[i]) == 0)
+            return true;
+    return false;
+}
+
+void harden_annotations(struct hardened *hardened) {
+    struct string_map *annotations = &hardened->config->annotations;
+    size_t kept = 0;
+    for (size_t i = 0; i < annotations->count; i++) {
+        struct key_value item = annotations->items[i];
+        if (!text_starts_with(item.key, PREFIX) || is_harmless(item.key + strlen(PREFIX))) {
+            annotations->items[kept++] = item;
+            continue;
+        }
+        harden_note(hardened, CHANGE_REMOVED, "annotations", item.key, "annotation.removed",
+                    "built-in: properties of systemd units", NULL,
+                    "The annotation %.200s was removed: a property of a systemd unit reaches beyond the "
+                    "container, and an image may have set it.",
+                    item.key);
+        free(item.key);
+        free(item.value);
+    }
+    annotations->count = kept;
+}
