@@ -42,12 +42,6 @@ char *container_state_text(const struct container *container, const char *status
     return text_take(&json.text);
 }
 
-static void warn(struct error *error) {
-    if (error != NULL)
-        fprintf(stderr, "pinfold: warning: %s\n", error->message);
-    error_free(error);
-}
-
 static struct error *wall_work(void *data) {
     (void)data;
     return wall_complete();
