@@ -5,6 +5,7 @@
 #include "harden/parts.h"
 
 #define PREFIX "org.systemd.property."
+#define REASON "policy.annotation.ignored"
 
 /* How long systemd waits, and with which signal, when it stops what delete has left: podman sets them. Every
  * other property could come from the image, whose annotations podman hands on, and a unit's properties reach
@@ -17,7 +18,7 @@ static bool is_harmless(const char *property) {
     return false;
 }
 
-void harden_annotations(struct hardened *hardened) {
+static void unit_properties_remove(struct hardened *hardened) {
     struct string_map *annotations = &hardened->config->annotations;
     size_t kept = 0;
     for (size_t i = 0; i < annotations->count; i++) {
@@ -26,7 +27,7 @@ void harden_annotations(struct hardened *hardened) {
             annotations->items[kept++] = item;
             continue;
         }
-        harden_note(hardened, CHANGE_REMOVED, "annotations", item.key, "annotation.removed",
+        harden_note(hardened, CHANGE_REMOVED, "annotations", item.key, REASON,
                     "built-in: properties of systemd units", NULL,
                     "The annotation %.200s was removed: a property of a systemd unit reaches beyond the "
                     "container, and an image may have set it.",
@@ -35,4 +36,16 @@ void harden_annotations(struct hardened *hardened) {
         free(item.value);
     }
     annotations->count = kept;
+}
+
+/* Annotations come from the image as well: what they can only widen counts for nothing. */
+void harden_annotations(struct hardened *hardened) {
+    static const char keep_groups[] = "run.oci.keep_original_groups";
+    unit_properties_remove(hardened);
+    if (string_map_get(&hardened->config->annotations, keep_groups) == NULL)
+        return;
+    string_map_set(&hardened->config->annotations, keep_groups, "0");
+    harden_note(hardened, CHANGE_REMOVED, "annotations", keep_groups, REASON,
+                "built-in: an annotation only narrows", NULL,
+                "The container does not keep the groups of its caller.");
 }

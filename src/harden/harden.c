@@ -91,17 +91,6 @@ void harden_process(struct oci_process *process, const struct policy *policy, st
     process->no_new_privileges = true;
 }
 
-/* Annotations come from the image as well: what they can only widen counts for nothing. */
-static void harden_annotations(struct hardened *hardened) {
-    static const char keep_groups[] = "run.oci.keep_original_groups";
-    if (string_map_get(&hardened->config->annotations, keep_groups) == NULL)
-        return;
-    string_map_set(&hardened->config->annotations, keep_groups, "0");
-    harden_note(hardened, CHANGE_REMOVED, "annotations", keep_groups, "policy.annotation.ignored",
-                "built-in: an annotation only narrows", NULL,
-                "The container does not keep the groups of its caller.");
-}
-
 void harden_resources(const struct policy *policy, struct hardened *hardened) {
     if (!policy->confined)
         return;
@@ -120,7 +109,6 @@ static fallible harden_all(const struct policy *policy, const struct facts *fact
     harden_resources(policy, hardened);
     harden_masks(hardened);
     harden_seccomp(policy, hardened);
-    harden_annotations(hardened);
     return NULL;
 }
 

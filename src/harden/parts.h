@@ -37,7 +37,7 @@ fallible harden_namespaces(const struct policy *policy, const struct facts *fact
 void harden_devices(const struct policy *policy, struct hardened *hardened);
 bool harden_device_is_standard(char type, unsigned major, unsigned minor);
 
-/* annotations.c: those that become properties of a systemd unit */
+/* annotations.c */
 void harden_annotations(struct hardened *hardened);
 
 /* masks.c */

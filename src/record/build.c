@@ -359,7 +359,7 @@ static int severity(const struct record_event *event) {
         {"credential.", LOW},
         {"capability.", LOW},
         {"device.", LOW},
-        {"annotation.", LOW},
+        {"policy.annotation.", LOW},
         {"namespace.added", INFORMATIONAL},
     };
     if (event->action == RECORD_ALLOWED)

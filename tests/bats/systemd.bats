@@ -219,7 +219,7 @@ no_unit_left() {
     POLICY=agent
     systemd_sleeper
     is "$(property ActiveState "$VICTIM")" active
-    has_record annotation.removed '.status_detail == "annotation.removed"'
+    has_record policy.annotation.ignored '.message | contains("Conflicts")'
     pf delete --force "$ID"
     # so much for what the policy is against
     POLICY=unconfined

@@ -497,7 +497,7 @@ static void annotations_set_no_unit_properties(void **state) {
         size_t recorded = 0;
         for (size_t i = 0; i < hardened->changes_count; i++)
             recorded += hardened->changes[i].reason != NULL &&
-                        strcmp(hardened->changes[i].reason, "annotation.removed") == 0;
+                        strcmp(hardened->changes[i].reason, "policy.annotation.ignored") == 0;
         assert_int_equal(recorded, confined ? 2 : 0);
         hardened_free(hardened);
         drop(&fixture);
