@@ -209,8 +209,8 @@ static void plan_wants_the_systemd_flag_for_its_form(void **state) {
     struct cgroup *cgroup;
     assert_error(cgroup_plan("system.slice:runc:box", "box", CGROUP_MANAGER_CGROUPFS, false, &cgroup),
                  ERROR_INVALID, "--systemd-cgroup");
-    assert_error(cgroup_plan("system.slice:runc:box", "box", CGROUP_MANAGER_SYSTEMD, false, &cgroup),
-                 ERROR_UNAVAILABLE, "the systemd cgroup driver is not built in yet");
+    assert_error(cgroup_plan("/system/box", "box", CGROUP_MANAGER_SYSTEMD, false, &cgroup), ERROR_INVALID,
+                 "slice:prefix:name");
     assert_null(cgroup);
 }
 

@@ -100,9 +100,9 @@ exit_codes() {
 
 agent_policy() {
     run -0 with_pinfold run --rm $IMAGE sh -c 'touch /x; echo "$?"; id -u' || return 1
-    is "$output" "touch: /x: Read-only file system
+    is "$(sort <<<"$output")" "0
 1
-0"
+touch: /x: Read-only file system"
 }
 @test "podman: the agent policy" {
     FLAGS=''
@@ -216,6 +216,8 @@ pods() {
 }
 @test "podman: a pod with two containers" {
     with_pause_image || skip "this podman can make no pause image without a registry"
+    # with cgroupfs podman makes the pod's cgroup itself, and needs controllers for it
+    [[ " $(controllers) " == *" pids "* ]] || MANAGERS=systemd
     each_manager pods
 }
 # podman builds its pause image from catatonit, which is on the machine.
