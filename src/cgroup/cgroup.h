@@ -63,6 +63,10 @@ fallible cgroup_attach(const struct cgroup *cgroup, pid_t pid);
  * `tasks` does not take the kernel's lock over all forks and exits, whose first writer in a while waits 1 ms
  * [measured]. The v2 directory is skipped if the process was cloned into it with CLONE_INTO_CGROUP. */
 fallible cgroup_attach_self(const struct cgroup *cgroup, bool born_in_unified);
+/* Moves a process of the container into a sub-cgroup: `place` is "PATH" or "CONTROLLER[,CONTROLLER]:PATH",
+ * below the container's own cgroup; ".." is refused. With controllers the path must exist in each of their
+ * hierarchies, without in one of them at least. */
+fallible cgroup_attach_below(const struct cgroup *cgroup, const char *place, pid_t pid);
 /* A descriptor of the v2 directory for clone3(CLONE_INTO_CGROUP); -1 where there is none. The caller closes
  * it. */
 int cgroup_open_unified(const struct cgroup *cgroup);

@@ -25,6 +25,7 @@ static struct error *run(const struct global_options *global, int argc, char **a
         {"additional-gids", 'g', OPTION_LIST, &exec.additional_gids, "one more group, a number"},
         {"ignore-paused", 0, OPTION_FLAG, &exec.ignore_paused, "run when the container is resumed"},
         {"apparmor", 0, OPTION_VALUE, &exec.apparmor_profile, "another AppArmor profile"},
+        {"cgroup", 0, OPTION_LIST, &exec.cgroups, "[CONTROLLER,...:]PATH, a sub-cgroup to join"},
         {"process-label", 0, OPTION_VALUE, &exec.selinux_label, "another SELinux label"},
         {NULL, 0, OPTION_FLAG, NULL, NULL},
     };

@@ -288,6 +288,8 @@ static struct error *clone_and_release(struct execution *execution) {
     fd_close(fd_take(&execution->sync[1]));
     fd_close(fd_take(&execution->console[0]));
     TRY(cgroup_attach(state->cgroup, execution->pid));
+    for (size_t i = 0; i < execution->options->cgroups.count; i++)
+        TRY(cgroup_attach_below(state->cgroup, execution->options->cgroups.items[i], execution->pid));
     TRY(rlimits_apply(execution->pid, execution->process));
     TRY(oom_score_apply(execution->pid, execution->process));
     if (affinity != NULL && affinity->final != NULL)

@@ -109,3 +109,27 @@ END
     is "$(pf_run | xargs)" "0:0 character special file 1000:1001 fifo"
     is "$(stat -c %u:%g /dev/null)" 0:0
 }
+
+@test "exec --cgroup joins a sub-cgroup of the container, by controller or wherever it is, and none outside" {
+    local path=/sys/fs/cgroup/memory place
+    [ -e "$path/tasks" ] || skip "no memory controller of cgroup v1"
+    start_sleeper
+    path+=$(sed -n 's/^[0-9]*:memory://p' "/proc/$(state_of .pid)/cgroup")
+    mkdir "$path/one" "$path/one/two"
+    configure '.linux.namespaces |= map(select(.type != "cgroup"))'
+    for place in one memory:one /one/two; do
+        run pf exec --cgroup "$place" "$ID" grep :memory: /proc/self/cgroup
+        ended 0
+        matches "$output" "/${place##*[:]}\$" || matches "$output" "$place\$"
+    done
+    for place in .. ./../x one/.. one/../../x memory:one/..; do
+        run pf exec --cgroup "$place" "$ID" true
+        ended 255 "${place#memory:} is not a sub cgroup path: \`..\` components are not allowed"
+    done
+    run pf exec --cgroup absent "$ID" true
+    ended 255 "/absent/cgroup.procs: no such file or directory"
+    run pf exec --cgroup pids:one "$ID" true
+    ended 255 "/one/cgroup.procs: no such file or directory"
+    run pf exec --cgroup none:one "$ID" true
+    ended 255 "exec --cgroup: unknown controller none"
+}
