@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -441,6 +442,18 @@ static struct error *warden_begin(struct creation *creation) {
     return process_identify(creation->warden, &creation->container->state->warden);
 }
 
+/* Init is gone without a word: the kernel has killed it. */
+static struct error *init_ended(const struct creation *creation) {
+    const struct oci_resources *resources = creation->prepared.hardened->config->linux_config->resources;
+    if (resources != NULL && resources->memory != NULL && resources->memory->limit.set &&
+        resources->memory->limit.value > 0)
+        return error_new(ERROR_UNAVAILABLE,
+                         "the container's init ended before it was ready; linux.resources.memory.limit, %lld "
+                         "bytes, may be too small for it",
+                         (long long)resources->memory->limit.value);
+    return error_new(ERROR_UNAVAILABLE, "the container's init ended before it was ready");
+}
+
 /* Waits for init's next word; its error, if it sends one. */
 static struct error *init_await(struct creation *creation, enum init_stage expected) {
     int stage = 0;
@@ -453,7 +466,7 @@ static struct error *init_await(struct creation *creation, enum init_stage expec
         return error ? error : error_system(EPROTO, "create", "the container's init");
     }
     if (length != (ssize_t)sizeof stage || stage != (int)expected)
-        return error_new(ERROR_UNAVAILABLE, "the container's init ended before it was ready");
+        return init_ended(creation);
     return NULL;
 }
 
@@ -505,9 +518,24 @@ static struct error *terminal_fetch(struct creation *creation, int *terminal) {
     return NULL;
 }
 
+/* Init and the warden come to about 40, cleaning up after them to a dozen. Better not begun than not undone.
+ */
+static struct error *descriptors_check(void) {
+    enum { DESCRIPTORS_MIN = 64 };
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < DESCRIPTORS_MIN)
+        return error_new(
+            ERROR_UNAVAILABLE,
+            "Too many open files: RLIMIT_NOFILE lets this process have %llu, to create a container "
+            "takes %d",
+            (unsigned long long)limit.rlim_cur, DESCRIPTORS_MIN);
+    return NULL;
+}
+
 static struct error *creation_run(struct creation *creation, struct created *out) {
     const struct create_options *options = creation->options;
     TRY(container_id_check(options->id));
+    TRY(descriptors_check());
     TRY(container_prepare(creation->runtime, options->bundle, options->config, &creation->prepared));
     TRY(terminal_check(creation));
     TRY(compile_filters(creation));
@@ -566,22 +594,6 @@ static struct error *creation_run(struct creation *creation, struct created *out
     return NULL;
 }
 
-static void creation_undo(struct creation *creation) {
-    if (creation->pidfd >= 0) {
-        (void)!sys_pidfd_send_signal(creation->pidfd, SIGKILL);
-        process_wait(creation->pid);
-    }
-    if (creation->container == NULL)
-        return;
-    /* The warden goes by itself when init is gone; container_delete waits for it. */
-    struct error *error = container_delete(creation->container, true);
-    if (error != NULL)
-        fprintf(stderr, "pinfold: cleaning up after a failed create: %s\n", error->message);
-    error_free(error);
-    if (creation->warden > 0)
-        process_wait(creation->warden);
-}
-
 static void creation_clear(struct creation *creation) {
     prepared_clear(&creation->prepared);
     namespace_plan_close(&creation->namespaces);
@@ -599,6 +611,24 @@ static void creation_clear(struct creation *creation) {
     fd_close(creation->guard);
     fd_close(creation->start_listening);
     fd_close(creation->warden_listening);
+}
+
+static void creation_undo(struct creation *creation) {
+    if (creation->pidfd >= 0) {
+        (void)!sys_pidfd_send_signal(creation->pidfd, SIGKILL);
+        process_wait(creation->pid);
+    }
+    /* Before anything is opened to clean up: want of descriptors may be why we are here. */
+    creation_clear(creation);
+    if (creation->container == NULL)
+        return;
+    /* The warden goes by itself when init is gone; container_delete waits for it. */
+    struct error *error = container_delete(creation->container, true);
+    if (error != NULL)
+        fprintf(stderr, "pinfold: cleaning up after a failed create: %s\n", error->message);
+    error_free(error);
+    if (creation->warden > 0)
+        process_wait(creation->warden);
 }
 
 struct error *container_create(const struct runtime_options *runtime, const struct create_options *options,
@@ -627,8 +657,8 @@ struct error *container_create(const struct runtime_options *runtime, const stru
         out->pid = creation.pid;
         out->pidfd = creation.pidfd;
         out->warden = creation.warden;
+        creation_clear(&creation);
     }
-    creation_clear(&creation);
     return error;
 }
 

@@ -125,8 +125,10 @@ struct error *container_make(const char *root, const char *id, struct container 
         struct error *error = directory_open(parent, root, id, CONTAINER_LOCKED, &directory);
         if (error != NULL && error->kind == ERROR_CONTAINER_MISSING)
             error_ignore(error); /* deleted meanwhile; made again */
-        else
-            TRY(error);
+        else if (error != NULL) {
+            (void)!unlinkat(parent, id, AT_REMOVEDIR); /* not if it is another's by now: that has files */
+            return error;
+        }
     }
     /* Deleted before we had the lock, and made by another create, which is done by now. */
     if (faccessat(directory, STATE_FILE, F_OK, 0) == 0)
