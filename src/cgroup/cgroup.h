@@ -104,6 +104,17 @@ bool cgroup_is_frozen(const struct cgroup *cgroup);
 void cgroup_thaw_stray(const struct cgroup *cgroup, pid_t pid);
 void cgroup_free(struct cgroup *cgroup);
 
+/* linux.intelRdt. First the intent: what will be made, checked against what is there (ERROR_UNAVAILABLE
+ * without resctrl, ERROR_INVALID where a class that exists says otherwise); then the deed, with the
+ * container's init. `id` names the class where closID does not. */
+fallible cgroup_rdt_intent(const struct oci_intel_rdt *rdt, const char *id, struct string_list *would_create);
+fallible cgroup_rdt_apply(const struct oci_intel_rdt *rdt, const char *id, const struct string_list *create,
+                          pid_t pid);
+/* Writes the schemata anew. */
+fallible cgroup_rdt_update(const struct oci_intel_rdt *rdt, const char *id);
+/* Removes what was made; missing is fine. */
+fallible cgroup_rdt_remove(const struct string_list *created);
+
 /* Which hierarchies this machine has, for `features` and error messages. */
 enum cgroup_layout { CGROUP_LAYOUT_NONE, CGROUP_LAYOUT_V1, CGROUP_LAYOUT_HYBRID, CGROUP_LAYOUT_V2 };
 enum cgroup_layout cgroup_layout(void);

@@ -132,6 +132,13 @@ fallible cgroup_v1_devices(const char *directory, const struct oci_device_cgroup
 fallible cgroup_devices_lines(const struct oci_device_cgroup *rules, size_t count, bool *allow_all,
                               struct string_list *lines, size_t *base_lines);
 
+/* ---- intel_rdt.c ---- */
+
+fallible cgroup_rdt_intent_in(const char *mount, const struct oci_intel_rdt *rdt, const char *id,
+                              struct string_list *would_create);
+fallible cgroup_rdt_apply_in(const char *mount, const struct oci_intel_rdt *rdt, const char *id,
+                             const struct string_list *create, pid_t pid);
+
 /* ---- interfaces.c ---- */
 
 fallible cgroup_apply_network(const struct cgroup *cgroup, const struct oci_network *network);

@@ -156,6 +156,17 @@ static struct error *attach_in_oldest(const char *path, const char *pid) {
     return fd_write_all(procs, pid, strlen(pid), "cgroup.procs");
 }
 
+/* Below a threaded cgroup, or beside one, a new one is "domain invalid" until it is made threaded, from the
+ * top down (cgroup-v2.rst, "Threads"). */
+static void make_threaded(const char *path) {
+    memory_owned char *type = cgroup_file_read(path, "cgroup.type");
+    if (type == NULL || strcmp(type, "domain invalid") != 0)
+        return;
+    memory_owned char *parent = cgroup_path_parent(path);
+    make_threaded(parent);
+    error_ignore(cgroup_file_write(path, "cgroup.type", "threaded")); /* the next write tells */
+}
+
 static struct error *directory_attach(const struct cgroup_directory *directory, pid_t pid, const char *file) {
     char number[16];
     snprintf(number, sizeof number, "%d", (int)pid);
@@ -164,9 +175,7 @@ static struct error *directory_attach(const struct cgroup_directory *directory, 
         error_free(error);
         error = attach_in_oldest(directory->path, number);
     } else if (error != NULL && is_unified(directory) && error->number == EOPNOTSUPP) {
-        /* Below a threaded cgroup a new one is "domain invalid" until it is made threaded (cgroup-v2.rst,
-         * "Threads"). */
-        error_ignore(cgroup_file_write(directory->path, "cgroup.type", "threaded"));
+        make_threaded(directory->path);
         error_free(error);
         error = cgroup_file_write(directory->path, file, number);
     }

@@ -83,17 +83,17 @@ static void *filled(const void *structure, size_t size) {
 }
 
 static struct error *update(const struct global_options *global, const char *id,
-                            struct oci_resources *resources) {
+                            struct oci_resources *resources, const char *l3_cache, const char *bandwidth) {
     container_owned struct container *container = NULL;
     TRY(container_open(global->runtime.root, id, CONTAINER_LOCKED, &container));
-    return container_update(container, resources);
+    return container_update(container, resources, l3_cache, bandwidth);
 }
 
 struct error *update_command(const struct global_options *global, int argc, char **argv, int *exit_status) {
     (void)exit_status;
     bool help;
     int first;
-    const char *path = NULL, *id, *cpus = NULL, *mems = NULL;
+    const char *path = NULL, *id, *cpus = NULL, *mems = NULL, *l3_cache = NULL, *bandwidth = NULL;
     struct oci_memory memory = {0};
     struct oci_cpu cpu = {0};
     struct oci_pids pids = {0};
@@ -115,13 +115,15 @@ struct error *update_command(const struct global_options *global, int argc, char
         {"blkio-weight", NUMBER_WEIGHT, &block.weight, NULL},
     };
     enum { NUMBERS = sizeof numbers / sizeof *numbers };
-    struct option options[NUMBERS + 6] = {
+    struct option options[NUMBERS + 8] = {
         {"resources", 'r', OPTION_VALUE, &path, "a file with the resources document, - for standard input"},
         {"cpuset-cpus", 0, OPTION_VALUE, &cpus, "CPUs, such as 0-3,7"},
         {"cpuset-mems", 0, OPTION_VALUE, &mems, "memory nodes"},
+        {"l3-cache-schema", 0, OPTION_VALUE, &l3_cache, "Intel RDT: L3:0=f;1=f0"},
+        {"mem-bw-schema", 0, OPTION_VALUE, &bandwidth, "Intel RDT: MB:0=20;1=70"},
     };
     for (size_t i = 0; i < NUMBERS; i++)
-        options[3 + i] = (struct option){
+        options[5 + i] = (struct option){
             numbers[i].name, 0, OPTION_VALUE, &numbers[i].value,
             numbers[i].kind == NUMBER_BYTES ? "bytes, such as 512m; -1: unlimited" : "a number"};
     TRY(options_parse("update", options, argc, argv, &first, &help));
@@ -145,7 +147,7 @@ struct error *update_command(const struct global_options *global, int argc, char
     schema_clear(&oci_resources_schema, &flags);
     struct error *error = oci_resources_check(resources);
     if (error == NULL)
-        error = update(global, id, resources);
+        error = update(global, id, resources, l3_cache, bandwidth);
     oci_resources_free(resources);
     return error;
 }

@@ -70,8 +70,10 @@ fallible container_start(struct container *container, bool attended);
 /* runtime.md, "Kill". */
 fallible container_kill(const struct container *container, int signal, bool all);
 /* Other limits, as far as the container's policy allows them; the stored configuration says them afterwards.
- * What `request` leaves out, and zeros, stay as they are. The container is locked by the caller. */
-fallible container_update(struct container *container, struct oci_resources *request);
+ * What `request` leaves out, and zeros, stay as they are. The two schemas, which may be NULL, are those of
+ * linux.intelRdt. The container is locked by the caller. */
+fallible container_update(struct container *container, struct oci_resources *request,
+                          const char *l3_cache_schema, const char *memory_bandwidth_schema);
 /* runtime.md, "Delete". `force`: kills it first, and what a create that was killed has left is removed too.
  */
 fallible container_delete(struct container *container, bool force);

@@ -20,6 +20,7 @@
 #include "container/fault.h"
 #include "container/hooks.h"
 #include "container/init.h"
+#include "container/members.h"
 #include "container/notify_socket.h"
 #include "container/subject.h"
 #include "harden/seccomp.h"
@@ -205,6 +206,9 @@ static struct error *state_begin(struct creation *creation) {
                     creation->runtime->cgroup_manager, geteuid() != 0 || !prepared->facts->initial_userns,
                     &state->cgroup));
     cgroup_intent(state->cgroup, &state->cgroups_created);
+    const struct oci_intel_rdt *rdt = hardened->config->linux_config->intel_rdt;
+    if (rdt != NULL)
+        TRY(cgroup_rdt_intent(rdt, creation->options->id, &state->rdt_created));
     /* exec wants the configuration that was really applied. */
     json_owned struct json_writer json = {0};
     schema_write(&oci_config_schema, hardened->config, &json);
@@ -288,6 +292,13 @@ static struct error *scope_prepare(struct creation *creation) {
     fault_point("scope");
     TRY(container_save(creation->container));
     return cgroup_apply(state->cgroup, config->linux_config->resources);
+}
+
+static struct error *rdt_apply(struct creation *creation) {
+    const struct oci_intel_rdt *rdt = creation->prepared.hardened->config->linux_config->intel_rdt;
+    return rdt == NULL ? NULL
+                       : cgroup_rdt_apply(rdt, creation->options->id,
+                                          &creation->container->state->rdt_created, creation->pid);
 }
 
 /* The container's own directories of every hierarchy, for a mount of type cgroup. */
@@ -570,6 +581,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
         TRY(scope_prepare(creation));
     if (scope && views)
         TRY(cgroup_views(creation));
+    TRY(rdt_apply(creation));
     TRY(warden_begin(creation));
     TRY(init_adjust(creation));
     TRY(init_go(creation));
@@ -579,6 +591,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
     fault_point("hooks");
     TRY(init_go(creation));
     TRY(init_await(creation, INIT_READY));
+    members_note(creation->container->state, creation->prepared.hardened->config);
     TRY(scheduling_apply(creation->pid, creation->prepared.hardened->config->process));
     fault_point("ready");
     TRY(terminal_fetch(creation, &out->terminal));

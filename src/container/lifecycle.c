@@ -19,6 +19,7 @@
 #include "container/container.h"
 #include "container/hooks.h"
 #include "container/init.h"
+#include "container/members.h"
 #include "container/notify_socket.h"
 #include "egress/egress.h"
 #include "process/namespaces.h"
@@ -157,7 +158,8 @@ static struct error *member_signal(const struct cgroup *cgroup, pid_t pid, int s
 
 /* Each process gets the signal once; SIGKILL is repeated until nobody is there who has not got it: they may
  * fork meanwhile. */
-static struct error *processes_signal(const struct cgroup *cgroup, int signal, size_t *signalled) {
+static struct error *processes_signal(const struct container_state *state, int signal, size_t *signalled) {
+    const struct cgroup *cgroup = state->cgroup;
     memory_owned pid_t *done = NULL;
     *signalled = 0;
     for (int pass = 0; pass < (signal == SIGKILL ? KILL_PASSES_MAX : 1); pass++) {
@@ -165,7 +167,7 @@ static struct error *processes_signal(const struct cgroup *cgroup, int signal, s
         size_t count = 0, before = *signalled;
         TRY(cgroup_processes(cgroup, &pids, &count));
         for (size_t i = 0; i < count; i++) {
-            if (pids_contain(done, *signalled, pids[i]))
+            if (pids_contain(done, *signalled, pids[i]) || members_is_foreign(state, pids[i]))
                 continue;
             TRY(member_signal(cgroup, pids[i], signal));
             done = memory_resize(done, *signalled + 1, sizeof *done);
@@ -180,7 +182,7 @@ static struct error *processes_signal(const struct cgroup *cgroup, int signal, s
 struct error *container_kill(const struct container *container, int signal, bool all) {
     if (all && container->state != NULL && container->state->cgroup != NULL) {
         size_t count = 0;
-        TRY(processes_signal(container->state->cgroup, signal, &count));
+        TRY(processes_signal(container->state, signal, &count));
         if (count > 0 || container->state->cgroup->count > 0)
             return thaw_to_die(container, signal);
     }
@@ -311,6 +313,8 @@ struct error *container_delete(struct container *container, bool force) {
          * its units. */
         if (container->state->cgroups_created.count > 0)
             warn(cgroup_scope_stop(container->state->cgroup));
+        TRY(members_end(container->state));
+        TRY(cgroup_rdt_remove(&container->state->rdt_created));
         TRY(wall_take_down(container));
         if (strcmp(container->state->status, "creating") != 0 || container->hooks_begun)
             poststop_hooks(container);

@@ -46,6 +46,8 @@ static const struct schema_field state_fields[] = {
     UINT64(OPTIONAL, "networkInode", container_state, network_inode),
     POINTER(OPTIONAL, "cgroup", container_state, cgroup, cgroup, cgroup_schema),
     STRINGS(OPTIONAL, "cgroupsCreated", container_state, cgroups_created),
+    STRINGS(OPTIONAL, "rdtCreated", container_state, rdt_created),
+    UINT64(OPTIONAL, "mountNamespace", container_state, mount_namespace),
     MAP(OPTIONAL, "annotations", container_state, annotations),
     STRING(OPTIONAL, "seccompAgent", container_state, seccomp_agent),
     STRING(OPTIONAL, "seccompAgentMetadata", container_state, seccomp_agent_metadata),

@@ -31,6 +31,8 @@ struct container_state {
     uint64_t network_inode; /* the wall is taken out of it after its last container of ours */
     struct cgroup *cgroup;
     struct string_list cgroups_created; /* directories that may be removed */
+    struct string_list rdt_created;     /* of linux.intelRdt */
+    uint64_t mount_namespace;           /* by which members are told; 0: by the cgroup alone */
     struct string_map annotations;
     char *seccomp_agent; /* linux.seccomp.listenerPath where a rule notifies, NULL: none */
     char *seccomp_agent_metadata;

@@ -1,5 +1,6 @@
 /* container_update: other limits for a container that is there, and the stored configuration made to say so.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fd.h"
@@ -112,7 +113,30 @@ static struct error *update_with(struct container *container, struct oci_config 
     return error == NULL ? config_store(container, config) : error;
 }
 
-struct error *container_update(struct container *container, struct oci_resources *request) {
+static struct error *rdt_update(struct container *container, struct oci_config *config, const char *l3_cache,
+                                const char *memory_bandwidth) {
+    if (l3_cache == NULL && memory_bandwidth == NULL)
+        return NULL;
+    struct oci_intel_rdt *rdt = config->linux_config->intel_rdt;
+    if (rdt == NULL)
+        return error_new(ERROR_INVALID,
+                         "the schemas of Intel RDT can be changed only in a container that was "
+                         "created with linux.intelRdt");
+    string_list_free(&rdt->schemata); /* they would go before the two */
+    if (l3_cache != NULL) {
+        free(rdt->l3_cache_schema);
+        rdt->l3_cache_schema = memory_copy_string(l3_cache);
+    }
+    if (memory_bandwidth != NULL) {
+        free(rdt->memory_bandwidth_schema);
+        rdt->memory_bandwidth_schema = memory_copy_string(memory_bandwidth);
+    }
+    TRY(oci_config_check(config));
+    return cgroup_rdt_update(rdt, container->id);
+}
+
+struct error *container_update(struct container *container, struct oci_resources *request,
+                               const char *l3_cache_schema, const char *memory_bandwidth_schema) {
     const char *status = container_status(container);
     if (container->state == NULL || container->state->cgroup == NULL || strcmp(status, "stopped") == 0 ||
         strcmp(status, "creating") == 0)
@@ -120,7 +144,9 @@ struct error *container_update(struct container *container, struct oci_resources
     zeros_forget(request);
     struct oci_config *config = NULL;
     TRY(container_stored_config(container, &config));
-    struct error *error = update_with(container, config, request);
+    struct error *error = rdt_update(container, config, l3_cache_schema, memory_bandwidth_schema);
+    if (error == NULL)
+        error = update_with(container, config, request);
     oci_config_free(config);
     return error;
 }

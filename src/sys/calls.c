@@ -135,6 +135,13 @@ bool sys_seccomp_flag_supported(const char *name) {
     return false;
 }
 
+/* Not in Debian 12's kernel headers: include/uapi/linux/nsfs.h of 6.11. */
+#define NS_GET_MNTNS_ID_611 _IOR(0xb7, 0x5, uint64_t)
+
+int sys_mount_namespace_id(int fd, uint64_t *id) {
+    return ioctl(fd, NS_GET_MNTNS_ID_611, id);
+}
+
 int sys_close_range(unsigned first, unsigned last, unsigned flags) {
     return (int)syscall(SYS_close_range, first, last, flags);
 }

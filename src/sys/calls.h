@@ -44,6 +44,10 @@ int sys_seccomp_only(const char *const *names, unsigned count);
 /* Whether this kernel takes a seccomp flag, by its name in the runtime specification. */
 bool sys_seccomp_flag_supported(const char *name);
 
+/* The id of a mount namespace, which no other one ever has: -1 with ENOTTY where the kernel (before 6.11) has
+ * none. */
+int sys_mount_namespace_id(int fd, uint64_t *id);
+
 int sys_close_range(unsigned first, unsigned last, unsigned flags);
 int sys_keyctl_join_session(const char *name);
 

@@ -111,7 +111,7 @@ in_private_cgroups() { # WORD...: "/" is a cgroup of this test
     done
 }
 
-@test "cgroupsPath: empty means unset, not the root" {
+@test "crun: cgroupsPath \"\" is unset, not the root whose processes delete then kills" {
     [[ $("$PINFOLD" --version) == pinfold* ]] || skip "another runtime: this path is dangerous"
     configure '.linux.cgroupsPath = "" | .linux.namespaces |= map(select(.type != "cgroup"))'
     command_is cat /proc/self/cgroup
@@ -149,7 +149,7 @@ in_private_cgroups() { # WORD...: "/" is a cgroup of this test
     is "$code" 0
 }
 
-@test "hugepageLimits: a page size with a path in it is refused" {
+@test "runc #4103: a page size with a path in it is refused" {
     configure '.linux.resources.hugepageLimits = [{pageSize: "../../../tmp/x", limit: 1}]'
     run pf_run
     ended 1 pageSize
@@ -168,12 +168,17 @@ in_private_cgroups() { # WORD...: "/" is a cgroup of this test
     ended 1 rdma
 }
 
-@test "--cgroup-manager=disabled: no cgroup is made" {
+@test "crun #1413: --cgroup-manager=disabled touches no cgroup" {
     configure '.linux.resources = {} | .linux.namespaces |= map(select(.type != "cgroup"))'
     command_is cat /proc/self/cgroup
     run pf --cgroup-manager=disabled run --bundle "$BUNDLE" "$ID"
     ended 0
     is "$output" "$(cat /proc/self/cgroup)"
+    # and looks at none: there is nothing to look at
+    mount -t tmpfs none /sys/fs/cgroup
+    run pf --cgroup-manager=disabled run --bundle "$BUNDLE" "$ID"
+    umount /sys/fs/cgroup
+    ended 0
 }
 
 @test "update: limits through a file, through standard input and by flags" {
@@ -186,4 +191,112 @@ in_private_cgroups() { # WORD...: "/" is a cgroup of this test
     is "$(value_of pids pids.max pids.max)" 62
     echo '{"pids": {"limit": 63}}' | pf update -r - "$ID"
     is "$(value_of pids pids.max pids.max)" 63
+}
+
+@test "runc #4949, youki #3634: pids.limit 0 is a limit, -1 is none" {
+    needs pids
+    configure '.linux.resources.pids = {limit: 0}'
+    start_sleeper
+    is "$(value_of pids pids.max pids.max)" 0
+    pf delete --force "$ID"
+    configure '.linux.resources.pids = {limit: -1}'
+    start_sleeper
+    is "$(value_of pids pids.max pids.max)" max
+}
+
+@test "crun #537, runc #4798: the state of a container whose cgroup has vanished is stopped" {
+    start_sleeper
+    pf kill "$ID" KILL
+    wait_status stopped
+    find /sys/fs/cgroup -maxdepth 6 -depth -type d -name "$ID" -exec rmdir {} +
+    run pf state "$ID"
+    ended 0
+    is "$(jq -r .status <<<"$output")" stopped
+    run pf pause "$ID"
+    ended 1 "container not running"
+    pf delete "$ID"
+}
+
+@test "CVE-2023-25809: without a cgroup namespace, only the container's own cgroups are to be seen" {
+    configure '.linux.namespaces |= map(select(.type != "cgroup"))
+      | .mounts |= map(select(.destination != "/sys/fs/cgroup"))
+      | .mounts += [{destination: "/sys/fs/cgroup", type: "cgroup", source: "cgroup", options: ["nosuid", "noexec", "nodev"]}]'
+    script_is 'grep " - cgroup" /proc/self/mountinfo'
+    run pf_run
+    ended 0
+    while read -r _ _ _ root _; do contains "$root" "$ID"; done <<<"$output"
+    script_is 'for d in /sys/fs/cgroup /sys/fs/cgroup/*; do mkdir $d/../escape-'"$ID"' 2>/dev/null; done; true'
+    run pf_run
+    is "$(find /sys/fs/cgroup -maxdepth 5 -name "escape-$ID")" ""
+}
+
+@test "kill --all: spares processes that joined a cgroupsPath that was there before" {
+    mount=$(awk '$3 == "cgroup" && "," $4 "," ~ ",freezer," { print $2; exit }' /proc/mounts)
+    [ -n "$mount" ] || skip "no v1 freezer hierarchy"
+    own=$(awk -F: '$2 == "freezer" { print $3 }' /proc/self/cgroup)
+    mkdir "$mount$own/$ID-mine"
+    configure --arg path "${own%/}/$ID-mine" '.linux.cgroupsPath = $path'
+    start_sleeper
+    pf exec --detach "$ID" sleep 2000
+    sleep 3000 3>&- &
+    other=$!
+    echo "$other" >"$mount$own/$ID-mine/cgroup.procs"
+    pf kill --all "$ID" KILL
+    wait_status stopped
+    code=0
+    kill -0 "$other" || code=1
+    pf delete "$ID"
+    kill -0 "$other" || code=2
+    kill "$other"
+    wait "$other" 2>/dev/null || :
+    rmdir "$mount$own/$ID-mine"
+    is "$code" 0
+}
+
+@test "delete: what init has left in a process-id namespace that it joined ends, without a cgroup too" {
+    configure '.linux.resources = {} | .linux.namespaces |= map(select(.type != "cgroup" and .type != "pid"))'
+    script_is 'sleep 4321 & sleep 4321 & wait'
+    pf --cgroup-manager=disabled create --bundle "$BUNDLE" "$ID" >/dev/null 2>&1 </dev/null
+    pf start "$ID"
+    pid=$(state_of .pid)
+    wait_for sh -c "[ \$(cat /proc/$pid/task/$pid/children | wc -w) = 2 ]"
+    children=$(cat "/proc/$pid/task/$pid/children")
+    sleep 5432 3>&- & # not the container's
+    other=$!
+    kill -KILL "$pid"
+    wait_status stopped
+    for child in $children; do kill -0 "$child"; done
+    pf delete "$ID"
+    for child in $children; do [ ! -e "/proc/$child/ns/mnt" ] || [ "$(cut -d' ' -f3 "/proc/$child/stat")" = Z ]; done
+    kill -0 "$other"
+    kill "$other"
+}
+
+@test "intelRdt: without resctrl it is one clear error, and nothing is left" {
+    [ ! -e /sys/fs/resctrl/schemata ] || skip "this machine has resctrl"
+    configure '.linux.intelRdt = {closID: "fast", l3CacheSchema: "L3:0=f"}'
+    run pf_run
+    ended 1 "linux.intelRdt needs the resctrl file system"
+    run pf state "$ID"
+    ended 1 "does not exist"
+    configure '.linux.intelRdt = {closID: "../fast"}'
+    run pf_run
+    ended 1 "linux.intelRdt.closID"
+    configure 'del(.linux.intelRdt)'
+    start_sleeper
+    run pf update --l3-cache-schema L3:0=f "$ID"
+    ended 1 "linux.intelRdt"
+}
+
+@test "rdma, network: where the controllers are missing, one clear error names field and controller" {
+    if ! grep -qw rdma "$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)/cgroup.controllers" 2>/dev/null; then
+        configure '.linux.resources = {rdma: {mlx5_1: {hcaHandles: 3}}}'
+        run pf_run
+        ended 1 "linux.resources.rdma.mlx5_1 needs the rdma controller"
+    fi
+    if ! grep -q net_cls <(cut -d: -f2 /proc/self/cgroup); then
+        configure '.linux.resources = {network: {classID: 1048577}}'
+        run pf_run
+        ended 1 "linux.resources.network.classID needs the net_cls controller"
+    fi
 }

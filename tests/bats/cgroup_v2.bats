@@ -92,3 +92,59 @@ tun"
     start_sleeper
     is "$(cat "$(directory)/cgroup.max.depth")" 5
 }
+
+@test "crun #1208: create under a threaded parent" {
+    # nothing is made threaded where that is not needed
+    start_sleeper
+    is "$(cat "$(directory)/cgroup.type")" domain
+    pf delete --force "$ID"
+    mkdir /sys/fs/cgroup/threads
+    echo threaded >/sys/fs/cgroup/threads/cgroup.type
+    configure --arg path "/threads/$ID" '.linux.cgroupsPath = $path'
+    start_sleeper
+    contains "$(cat "/proc/$(state_of .pid)/cgroup")" "/threads/$ID"
+    is "$(cat "/sys/fs/cgroup/threads/$ID/cgroup.type")" threaded
+    pf delete --force "$ID"
+    # its parent is "domain threaded": below it, beside the threads, each level needs it
+    is "$(cat /sys/fs/cgroup/cgroup.type)" "domain threaded"
+    configure --arg path "/beside/inner/$ID" '.linux.cgroupsPath = $path'
+    start_sleeper
+    contains "$(cat "/proc/$(state_of .pid)/cgroup")" "/beside/inner/$ID"
+    is "$(cat "/sys/fs/cgroup/beside/inner/$ID/cgroup.type")" threaded
+}
+
+@test "runc #5101: exec in a container that has moved its processes into cgroups of its own" {
+    grep -qw hugetlb /sys/fs/cgroup/cgroup.controllers || skip "no controller to make its cgroup an inner one"
+    start_sleeper
+    mkdir "$(directory)/inner"
+    state_of .pid >"$(directory)/inner/cgroup.procs"
+    echo +hugetlb >"$(directory)/cgroup.subtree_control"
+    run sh -c "echo \$\$ >$(directory)/cgroup.procs"
+    [ "$status" != 0 ] # EBUSY: that is what exec meets
+    run pf exec "$ID" true
+    ended 0
+    pf exec --detach "$ID" sleep 2000
+    is "$(wc -l <"$(directory)/inner/cgroup.procs")" 2
+    pf delete --force "$ID"
+    [ ! -d "$(directory)" ]
+}
+
+@test "v2: a paused container is killed, and its cgroup goes" {
+    start_sleeper
+    pf pause "$ID"
+    is "$(state_of .status) $(cat "$(directory)/cgroup.freeze")" "paused 1"
+    pf kill "$ID" KILL
+    wait_status stopped
+    pf delete "$ID"
+    [ ! -d "$(directory)" ]
+}
+
+@test "v2: events --stats has what this cgroup knows" {
+    start_sleeper
+    run pf events --stats "$ID"
+    ended 0
+    is "$(jq '.data.cpu.usage.total > 0' <<<"$output")" true
+    if grep -qw hugetlb "$(directory)/cgroup.controllers"; then
+        is "$(jq -c '.data.hugetlb | keys' <<<"$output")" '["2MB"]'
+    fi
+}

@@ -240,7 +240,7 @@ static void disabled_plans_nothing_at_all(void **state) {
 
 /* ---- conversions ---- */
 
-static void weights_follow_shares(void **state) {
+static void crun_1721_runc_4772_shares_1024_is_weight_100(void **state) {
     (void)state;
     assert_int_equal(cgroup_weight_from_shares(0), 0);
     assert_int_equal(cgroup_weight_from_shares(1), 1);
@@ -695,6 +695,50 @@ static void rdma_limits_are_lines(void **state) {
                  "linux.resources.rdma.mlx5_1 needs the rdma controller");
 }
 
+static void rdt_classes(void **state) {
+    (void)state;
+    memory_owned char *class = text_formatted("%s/box", directory);
+    memory_owned char *monitoring = text_formatted("%s/mon_groups/box", class);
+    /* A class of the container's own. */
+    struct oci_intel_rdt own = {.l3_cache_schema = (char *)"L3:0=f",
+                                .memory_bandwidth_schema = (char *)"MB:0=50"};
+    string_list_owned struct string_list create = {0};
+    assert_no_error(cgroup_rdt_intent_in(directory, &own, "box", &create));
+    assert_int_equal(create.count, 1);
+    assert_string_equal(create.items[0], class);
+    assert_int_equal(mkdir(class, 0755), 0); /* resctrl fills a new directory with files */
+    file_put("box/schemata", "");
+    file_put("box/tasks", "");
+    assert_no_error(cgroup_rdt_apply_in(directory, &own, "box", &create, 77));
+    assert_file("box/schemata", "L3:0=f\nMB:0=50");
+    assert_file("box/tasks", "77");
+
+    /* One that is there must say the same, and is not ours to remove. */
+    file_put("box/schemata", "    L3:0=f\n    MB:0=50\n");
+    own.clos_id = (char *)"box";
+    string_list_owned struct string_list none = {0};
+    assert_no_error(cgroup_rdt_intent_in(directory, &own, "other", &none));
+    assert_int_equal(none.count, 0);
+    own.l3_cache_schema = (char *)"L3:0=1";
+    assert_error(cgroup_rdt_intent_in(directory, &own, "other", &none), ERROR_INVALID, "has no line L3:0=1");
+    struct oci_intel_rdt missing = {.clos_id = (char *)"absent"};
+    assert_error(cgroup_rdt_intent_in(directory, &missing, "other", &none), ERROR_INVALID,
+                 "linux.intelRdt.closID: there is no class absent");
+
+    /* Monitoring has a group of its own below the class; "/" is everybody's class. */
+    struct oci_intel_rdt counted = {.clos_id = (char *)"box", .enable_monitoring = true};
+    assert_no_error(cgroup_rdt_intent_in(directory, &counted, "box", &none));
+    assert_int_equal(none.count, 1);
+    assert_string_equal(none.items[0], monitoring);
+    struct oci_intel_rdt root = {.clos_id = (char *)"/"};
+    file_put("tasks", "");
+    string_list_owned struct string_list nothing = {0};
+    assert_no_error(cgroup_rdt_intent_in(directory, &root, "box", &nothing));
+    assert_int_equal(nothing.count, 0);
+    assert_no_error(cgroup_rdt_apply_in(directory, &root, "box", &nothing, 78));
+    assert_file("tasks", "78");
+}
+
 /* A directory that only looks like a cgroup is not touched. */
 static void destroy_refuses_what_is_no_cgroup(void **state) {
     (void)state;
@@ -732,7 +776,7 @@ int main(void) {
         cmocka_unit_test(plan_never_resolves_to_a_root),
         cmocka_unit_test(plan_wants_the_systemd_flag_for_its_form),
         cmocka_unit_test(disabled_plans_nothing_at_all),
-        cmocka_unit_test(weights_follow_shares),
+        cmocka_unit_test(crun_1721_runc_4772_shares_1024_is_weight_100),
         cmocka_unit_test(swap_is_what_is_beyond_the_limit),
         cmocka_unit_test(device_rules_later_ones_win),
         cmocka_unit_test(device_rules_base_can_be_denied),
@@ -746,6 +790,7 @@ int main(void) {
         IN_DIRECTORY(controllers_are_enabled_down_the_path),
         IN_DIRECTORY(apply_in_v2_needs_the_controller),
         IN_DIRECTORY(network_is_of_v1),
+        IN_DIRECTORY(rdt_classes),
         IN_DIRECTORY(rdma_limits_are_lines),
         IN_DIRECTORY(destroy_refuses_what_is_no_cgroup),
     };
