@@ -94,10 +94,6 @@ tun"
 }
 
 @test "crun #1208: create under a threaded parent" {
-    # nothing is made threaded where that is not needed
-    start_sleeper
-    is "$(cat "$(directory)/cgroup.type")" domain
-    pf delete --force "$ID"
     mkdir /sys/fs/cgroup/threads
     echo threaded >/sys/fs/cgroup/threads/cgroup.type
     configure --arg path "/threads/$ID" '.linux.cgroupsPath = $path'
@@ -131,6 +127,7 @@ tun"
 
 @test "v2: a paused container is killed, and its cgroup goes" {
     start_sleeper
+    is "$(cat "$(directory)/cgroup.type")" domain # nothing is made threaded where that is not needed
     pf pause "$ID"
     is "$(state_of .status) $(cat "$(directory)/cgroup.freeze")" "paused 1"
     pf kill "$ID" KILL
