@@ -514,7 +514,7 @@ static struct error *hooks_outside(struct creation *creation) {
     creation->container->hooks_begun = true;
     /* runtime.md, "State": created is "after step 2", and these are steps 3 and 4. */
     memory_owned char *state = container_state_text(creation->container, "created");
-    struct hook_context context = {"prestart", state, creation->prepared.facts->bundle, environ};
+    struct hook_context context = {"prestart", state, creation->prepared.facts->bundle, environ, NULL, NULL};
     TRY(hooks_run(hooks->prestart, hooks->prestart_count, &context));
     context.point = "createRuntime";
     return hooks_run(hooks->create_runtime, hooks->create_runtime_count, &context);

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -34,8 +36,13 @@ static _Noreturn void hook_exec(const struct oci_hook *hook, const struct hook_c
     if (context->directory != NULL)
         (void)!chdir(context->directory);
     /* Nothing of ours and nothing of the engine's but the standard streams. */
-    if (dup2(state, STDIN_FILENO) < 0 || sys_close_range(STDERR_FILENO + 1, ~0u, 0) < 0)
+    if (dup2(state, STDIN_FILENO) < 0 || sys_close_range(STDERR_FILENO + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
         _exit(127);
+    struct error *error = context->confine == NULL ? NULL : context->confine(context->data);
+    if (error != NULL) {
+        fprintf(stderr, "pinfold: hook %s: %s\n", hook->path, error->message);
+        _exit(126);
+    }
     char *const fallback_arguments[] = {hook->path, NULL};
     char *const empty[] = {NULL};
     char *const *fallback_environment = context->environment ? context->environment : empty;

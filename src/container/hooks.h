@@ -15,6 +15,9 @@ struct hook_context {
     /* Of a hook that says nothing of its own: the runtime's outside, as crun and runc have it (a hook without
      * PATH finds no program), the process's inside. NULL: none. */
     char *const *environment;
+    /* Called in the hook's process, last of all; an error ends it. NULL: it has the caller's privileges. */
+    fallible (*confine)(void *data);
+    void *data;
 };
 
 /* Runs them one after the other in the calling process's namespaces and cgroup; the first that fails or

@@ -260,7 +260,7 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     TRY(stage_report(plan, INIT_HOOKS, &go));
     if (config->hooks != NULL && config->hooks->create_container_count > 0) {
         memory_owned char *state = inside_state(plan, "created");
-        struct hook_context context = {"createContainer", state, plan->facts->bundle, NULL};
+        struct hook_context context = {"createContainer", state, plan->facts->bundle, NULL, NULL, NULL};
         TRY(hooks_run(config->hooks->create_container, config->hooks->create_container_count, &context));
     }
     if (config->root->readonly)
@@ -302,13 +302,15 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
 static struct error *become_program(const struct init_plan *plan, struct readiness *ready,
                                     const struct seccomp_agent *agent, int connection) {
     const struct oci_config *config = plan->hardened->config;
-    if (config->hooks != NULL && config->hooks->start_container_count > 0) {
-        memory_owned char *state = inside_state(plan, "created");
-        struct hook_context context = {"startContainer", state, NULL, config->process->env.items};
-        TRY(hooks_run(config->hooks->start_container, config->hooks->start_container_count, &context));
-    }
     ready->program.agent = agent;
     ready->program.report = connection;
+    if (config->hooks != NULL && config->hooks->start_container_count > 0) {
+        memory_owned char *state = inside_state(plan, "created");
+        /* A file of the container's: it gets no more than the program. */
+        struct hook_context context = {"startContainer",           state,           NULL,
+                                       config->process->env.items, program_confine, &ready->program};
+        TRY(hooks_run(config->hooks->start_container, config->hooks->start_container_count, &context));
+    }
     return program_exec(&ready->program, ready->command);
 }
 

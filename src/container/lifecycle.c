@@ -54,7 +54,7 @@ static struct error *poststart_hooks(const struct container *container) {
     struct error *error = NULL;
     if (config->hooks != NULL) {
         memory_owned char *state = container_state_text(container, "running");
-        struct hook_context context = {"poststart", state, container->state->bundle, environ};
+        struct hook_context context = {"poststart", state, container->state->bundle, environ, NULL, NULL};
         error = hooks_run(config->hooks->poststart, config->hooks->poststart_count, &context);
     }
     oci_config_free(config);
@@ -289,7 +289,7 @@ static void poststop_hooks(const struct container *container) {
     struct error *error = container_stored_config(container, &config);
     if (error == NULL && config->hooks != NULL) {
         memory_owned char *state = container_state_text(container, "stopped");
-        struct hook_context context = {"poststop", state, container->state->bundle, environ};
+        struct hook_context context = {"poststop", state, container->state->bundle, environ, NULL, NULL};
         /* runtime.md: a failure is said, and the next one run. */
         for (size_t i = 0; i < config->hooks->poststop_count; i++)
             warn(hooks_run(&config->hooks->poststop[i], 1, &context));

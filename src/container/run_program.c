@@ -127,6 +127,18 @@ static struct error *filter_load(const struct program *program) {
     return NULL;
 }
 
+struct error *program_confine(void *data) {
+    struct program program = *(struct program *)data;
+    struct seccomp_program filter = *program.seccomp;
+    if (program.agent->connection >= 0)
+        filter.has_listener = false;
+    program.seccomp = &filter;
+    TRY(filter_load(&program));
+    return program.process->no_new_privileges
+               ? NULL
+               : identity_assume(program.process, program.sets, program.allow_setgroups);
+}
+
 struct error *program_exec(struct program *program, const char *command) {
     const struct oci_process *process = program->process;
     TRY(lsm_apply(&program->labels, process));

@@ -27,6 +27,10 @@ struct program {
  * that program_exec is to be given; the caller frees it. */
 fallible program_prepare(const struct program *program, char **command);
 
+/* For a hook that runs a file of the container's: what the program will be confined by, in a process of its
+ * own. Calls that an agent of the user's would have decided are denied with ENOSYS. */
+fallible program_confine(void *program);
+
 /* Loads the filter, hands its listener to the seccomp agent or the warden, drops what is left to drop, and
  * becomes the program, which gets no descriptor that is not its own. Returns only with an error. */
 fallible program_exec(struct program *program, const char *command);

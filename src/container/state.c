@@ -255,9 +255,9 @@ void container_state_write(const struct container *container, const char *status
     json_object_begin(json);
     json_member_string(json, "ociVersion", CONTAINER_STATE_VERSION);
     json_member_string(json, "id", container->id);
-    json_member_string(json, "status", status);
-    /* 0 once stopped: the number may be another's by now. */
+    /* 0 once stopped: the number may be another's by now. Before the status, as runc and crun have it. */
     json_member_integer(json, "pid", alive && state ? state->init.pid : 0);
+    json_member_string(json, "status", status);
     json_member_string(json, "bundle", state ? state->bundle : "");
     json_member_string_optional(json, "rootfs", state ? state->rootfs : NULL);
     json_member_string_optional(json, "created", state ? state->created : NULL);

@@ -2,6 +2,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <mntent.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -64,6 +67,37 @@ struct error *rootfs_make_readonly(const struct rootfs *root) {
     return mount_change(root->fd, false, MOUNT_ATTR_RDONLY, 0, "the container's root");
 }
 
+/* Without pivot_root(2) the machine's mounts stay in the namespace, below the new root. A whole procfs or
+ * sysfs among them would let any user namespace in the container mount one more, without the masks (the
+ * kernel asks only whether one is fully visible). In a user namespace they are locked, and covered instead.
+ */
+static struct error *kernel_mounts_remove(const struct rootfs *root) {
+    char link[64], own[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", root->fd);
+    ssize_t length = readlink(link, own, sizeof own - 2);
+    if (length < 0)
+        return error_system(errno, "read", "%s", link);
+    own[length] = '/';
+    own[length + 1] = '\0';
+    string_list_owned struct string_list places = {0};
+    FILE *mounts = setmntent("/proc/self/mounts", "re");
+    if (mounts == NULL)
+        return error_system(errno, "open", "/proc/self/mounts");
+    for (struct mntent *entry; (entry = getmntent(mounts)) != NULL;)
+        if ((strcmp(entry->mnt_type, "proc") == 0 || strcmp(entry->mnt_type, "sysfs") == 0) &&
+            strncmp(entry->mnt_dir, own, (size_t)length + 1) != 0)
+            string_list_append(&places, entry->mnt_dir);
+    endmntent(mounts);
+    for (size_t i = places.count; i > 0; i--) { /* those on top come last */
+        const char *place = places.items[i - 1];
+        if (umount2(place, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+            continue;
+        if (mount("none", place, "tmpfs", MS_RDONLY, "size=0k,nr_inodes=2") < 0)
+            return error_system(errno, "cover", "%s of the machine (--no-pivot)", place);
+    }
+    return NULL;
+}
+
 struct error *rootfs_pivot(const struct rootfs *root, bool no_pivot) {
     fd_owned int old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (old_root < 0)
@@ -71,6 +105,7 @@ struct error *rootfs_pivot(const struct rootfs *root, bool no_pivot) {
     if (fchdir(root->fd) < 0)
         return error_system(errno, "chdir", "to the container's root");
     if (no_pivot) {
+        TRY(kernel_mounts_remove(root));
         if (sys_move_mount(root->fd, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
             return error_system(errno, "move", "the container's root to /");
         if (chroot(".") < 0)

@@ -133,3 +133,36 @@ END
     run pf exec --cgroup none:one "$ID" true
     ended 255 "exec --cgroup: unknown controller none"
 }
+
+@test "--no-pivot: a user namespace in the container cannot mount a procfs or sysfs without the masks" {
+    script_is 'unshare -Urmpf sh -c "mount -t proc none /mnt-proc; mount -t sysfs none /mnt-proc" 2>&1; grep -c . /proc/self/mounts'
+    mkdir "$ROOT/mnt-proc"
+    configure '.process.capabilities |= map_values(. + ["CAP_SYS_ADMIN", "CAP_SETFCAP"] | unique)'
+    run pf_run --no-pivot
+    ended 0
+    contains "$output" "mount: permission denied"
+    is "$(grep -c 'permission denied' <<<"$output")" 2
+}
+
+@test "a startContainer hook is confined as the program is: user, capabilities, filter" {
+    mkdir -m 777 "$ROOT/hook"
+    configure '.process.user = {uid: 1000, gid: 1000} |
+        .linux.seccomp = {defaultAction: "SCMP_ACT_ALLOW", syscalls: [{names: ["mkdir", "mkdirat"], action: "SCMP_ACT_KILL_PROCESS"}]} |
+        .hooks.startContainer = [{path: "/bin/sh", args: ["sh", "-c", "grep -E \"^(Uid|CapEff|CapBnd|Seccomp):\" /proc/self/status >/hook/hook"]}]'
+    script_is 'grep -E "^(Uid|CapEff|CapBnd|Seccomp):" /proc/self/status >/hook/program'
+    local nnp
+    for nnp in true false; do
+        configure --argjson nnp "$nnp" '.process.noNewPrivileges = $nnp'
+        run pf_run
+        ended 0
+        contains "$(cat "$ROOT/hook/hook")" "$(printf 'Uid:\t1000\t1000\t1000\t1000')"
+        contains "$(cat "$ROOT/hook/hook")" "$(printf 'Seccomp:\t2')"
+        is "$(cat "$ROOT/hook/hook")" "$(cat "$ROOT/hook/program")"
+        rm "$ROOT"/hook/*
+    done
+    configure '.hooks.startContainer[0].args = ["sh", "-c", "mkdir /hook/made"]'
+    run pf_run
+    ended 1 "hooks.startContainer[0]: /bin/sh"
+    [ ! -e "$ROOT/hook/made" ]
+    [ ! -e "$ROOT/hook/program" ]
+}
