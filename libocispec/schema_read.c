@@ -495,7 +495,8 @@ static int event_key(void *context, const unsigned char *key, size_t length) {
     top->field = NULL;
     for (size_t i = 0; i < top->schema->field_count; i++) {
         const char *candidate = top->schema->fields[i].key;
-        if (strncmp(candidate, (const char *)key, length) == 0 && candidate[length] == '\0') {
+        /* A key of JSON may hold a NUL, behind which strncmp does not look. */
+        if (strlen(candidate) == length && memcmp(candidate, key, length) == 0) {
             top->field = &top->schema->fields[i];
             break;
         }
