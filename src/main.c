@@ -1,6 +1,7 @@
 /* Global options and the table of subcommands. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,6 +251,9 @@ static struct error *dispatch(struct global_options *global, int argc, char **ar
 
 int main(int argc, char **argv) {
     memory_tune();
+    /* A caller may ignore it, and that survives execve: children would be reaped unseen, and each of them, a
+     * container and a hook too, would seem to have ended with 0 (runc #5208). */
+    signal(SIGCHLD, SIG_DFL);
     if (argc == 2 && strcmp(argv[1], "warden") == 0)
         return warden_main();
     memory_owned char *root = default_root();

@@ -76,8 +76,9 @@ static struct error *hook_run(const struct oci_hook *hook, const struct hook_con
         (void)!kill(-pid, SIGKILL);                   /* not reaped: the number is still its own */
     }
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return error_system(errno, "wait for", "%s", hook->path);
     if (ready == 0)
         return error_new(ERROR_INVALID, "%s ran longer than its timeout of %lld s", hook->path,
                          (long long)hook->timeout.value);

@@ -114,6 +114,6 @@ int process_wait(pid_t pid) {
     int status = 0;
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
-            return 0;
+            return 255; /* no child of ours: not known how it ended, so never a success */
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }

@@ -287,7 +287,7 @@ static struct error *map_by_helper(const char *helper, pid_t pid, const struct o
         }
         _exit(127);
     }
-    int status;
+    int status = -1;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     if (status != 0)

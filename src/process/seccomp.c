@@ -155,6 +155,8 @@ static bool machine_runs(uint32_t token) {
         return token == SCMP_ARCH_X86_64 || token == SCMP_ARCH_X86 || token == SCMP_ARCH_X32;
     case SCMP_ARCH_AARCH64:
         return token == SCMP_ARCH_AARCH64 || token == SCMP_ARCH_ARM;
+    case SCMP_ARCH_S390X:
+        return token == SCMP_ARCH_S390X || token == SCMP_ARCH_S390;
     default:
         return token == seccomp_arch_native();
     }
@@ -328,6 +330,10 @@ static void document_layer(const struct document *document, uint32_t architectur
     layer->ranges[count++] = (struct filter_range){0, document->default_action};
     if (highest > 0)
         layer->ranges[count++] = (struct filter_range){highest + 1, newer};
+    /* On s390 a number above 255 comes in a register of setup(2), number 0; the kernel puts it in its place
+     * only if it knows the call: one that it does not know reaches the filter as 0 (runc #3474). */
+    if (stub && highest > 0 && (architecture == SCMP_ARCH_S390X || architecture == SCMP_ARCH_S390))
+        filter_list_add(&layer->rules, (struct filter_rule){.number = 0, .action = newer});
     if (architecture == SCMP_ARCH_X86_64 && document_has_architecture(document, SCMP_ARCH_X32)) {
         highest = document_list(document, SCMP_ARCH_X32, &layer->rules, NULL);
         layer->ranges[count++] = (struct filter_range){X32_BIT, document->default_action};
@@ -421,7 +427,8 @@ static fallible compile(const struct oci_seccomp *const *sources, size_t count, 
         return NULL;
     /* Their order is that of the filter: native calls first. */
     const uint32_t architectures[] = {seccomp_arch_native(), SCMP_ARCH_X86_64, SCMP_ARCH_X86,
-                                      SCMP_ARCH_AARCH64, SCMP_ARCH_ARM};
+                                      SCMP_ARCH_AARCH64,     SCMP_ARCH_ARM,    SCMP_ARCH_S390X,
+                                      SCMP_ARCH_S390};
     for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
         if (i == 0 || architectures[i] != architectures[0])
             architecture_append(documents, parsed, architectures[i], unknown, program);

@@ -220,6 +220,9 @@ struct error *terminal_attend(int leader, int pidfd) {
         (void)!ioctl(leader, TIOCSWINSZ, &size);
     struct own_terminal own = {.raw = false};
     own_terminal_take(&own);
+    /* Who reads the output may go away before the container does (crun #1717): then it is discarded, and the
+     * exit code is still to come. */
+    signal(SIGPIPE, SIG_IGN);
     struct error *error = attend_loop(leader, pidfd, signals, &own);
     own_terminal_give_back(&own);
     if (error != NULL)

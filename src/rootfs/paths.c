@@ -12,19 +12,10 @@
 #include "base/text.h"
 #include "sys/calls.h"
 
-/* A rename somewhere on the machine makes RESOLVE_IN_ROOT with ".." give EAGAIN; the kernel asks to try
- * again. */
-#define OPEN_ATTEMPTS 64
 #define DANGLING_LINKS_MAX 16
 
 static int open_resolved(int root, const char *path, int flags, uint64_t resolve) {
-    int fd = -1;
-    for (int attempt = 0; attempt < OPEN_ATTEMPTS; attempt++) {
-        fd = sys_openat2(root, path, (uint64_t)flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve);
-        if (fd >= 0 || (errno != EAGAIN && errno != EINTR))
-            break;
-    }
-    return fd;
+    return sys_openat2(root, path, (uint64_t)flags, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | resolve);
 }
 
 static int open_in_root(int root, const char *path, int flags) {

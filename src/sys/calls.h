@@ -20,6 +20,8 @@ pid_t sys_clone3(uint64_t flags, int *pidfd, int cgroup_fd);
  * stays. */
 pid_t sys_spawn(int (*body)(void *data), void *data, int *pidfd);
 
+/* A lookup with ".." that may not leave its directory is EAGAIN when anything anywhere on the machine is
+ * renamed or mounted meanwhile (crun #725): it is tried again, about 5 ms long, then EAGAIN is the answer. */
 int sys_openat2(int directory, const char *path, uint64_t flags, uint64_t mode, uint64_t resolve);
 
 int sys_open_tree(int directory, const char *path, unsigned flags);

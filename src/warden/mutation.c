@@ -144,15 +144,8 @@ static bool place_of(struct task *task, int fd, char out[PATH_MAX]) {
 }
 
 static int open_path(int directory, const char *path, uint64_t flags, uint64_t resolve) {
-    /* Magic links (/proc/PID/fd/N) lead to what the link stands for, not to a path. EAGAIN: a rename
-     * meanwhile. */
-    int fd = -1;
-    for (int attempt = 0; attempt < 3; attempt++) {
-        fd = sys_openat2(directory, path, flags | O_PATH | O_CLOEXEC, 0, resolve | RESOLVE_NO_MAGICLINKS);
-        if (fd >= 0 || errno != EAGAIN)
-            break;
-    }
-    return fd;
+    /* Magic links (/proc/PID/fd/N) lead to what the link stands for, not to a path. */
+    return sys_openat2(directory, path, flags | O_PATH | O_CLOEXEC, 0, resolve | RESOLVE_NO_MAGICLINKS);
 }
 
 /* A relative path that leaves its directory by ".." or an absolute symlink: again from the root, by the

@@ -260,6 +260,25 @@ with open(sys.argv[2], "w") as out:
     [ ! -e "$STATE/$ID/notify" ]
 }
 
+@test "crun #262: a manager that sets NOTIFY_SOCKET for everything: run, and create and start of one name again and again" {
+    manager "$WORK/manager" "$WORK/told"
+    script_is 'test -S "$NOTIFY_SOCKET" && exit 6'
+    for try in 1 2 3; do
+        code=0
+        LIMIT=10 NOTIFY_SOCKET=$WORK/manager pf_run || code=$?
+        is "$code" 6
+        NOTIFY_SOCKET=$WORK/manager pf_create
+        LIMIT=10 NOTIFY_SOCKET=$WORK/manager pf start "$ID"
+        NOTIFY_SOCKET=$WORK/manager pf delete --force "$ID"
+        [ ! -e "$STATE/$ID" ]
+    done
+    # a path that a hand-made directory occupies is no reason to fail either
+    mkdir -p "$ROOT/run/notify/notify.sock"
+    code=0
+    LIMIT=10 NOTIFY_SOCKET=$WORK/manager pf_run || code=$?
+    is "$code" 6
+}
+
 @test "agent: NOTIFY_SOCKET of the caller is relayed; what the image or the configuration says of one is not" {
     POLICY=agent
     manager "$WORK/manager" "$WORK/told"

@@ -22,13 +22,17 @@ teardown() { teardown_container; }
     is "$(state_of .status)" created
 }
 
-@test "ids: empty, with a slash, dots, a leading dot, blanks and other bytes are refused" {
+@test "crun #1646, #2074: ids: empty, with a slash, dots, a leading dot, blanks and other bytes are refused" {
     for id in "" "a/b" "." ".." ".hidden" "a b" $'a\nb' "a%b" "../$ID"; do
         run pf create --bundle "$BUNDLE" "$id"
         [ "$status" = 1 ]
         contains "$output" "invalid container ID format"
+        # crun #2074: "delete .." emptied the directory above the state directory
+        run pf delete --force "$id"
+        [ "$status" = 1 ]
     done
     [ ! -e "$WORK/$ID" ]
+    [ -e "$BUNDLE/config.json" ]
 }
 
 @test "ids: letters, digits, underscore, plus, minus and inner dots are fine" {
@@ -179,7 +183,7 @@ teardown() { teardown_container; }
     ended 0
 }
 
-@test "config.json: a newer ociVersion of 1.x is accepted" {
+@test "crun 1.14.2: config.json: a newer ociVersion of 1.x is accepted" {
     configure '.ociVersion = "1.99.0"'
     run pf_run
     ended 0

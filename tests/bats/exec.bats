@@ -108,7 +108,7 @@ process_file() { # JQ: config.json's process, changed
     is "$(pf exec "$ID" head -c 1000000 /dev/zero | wc -c)" 1000000
 }
 
-@test "fifty short execs, one after the other" {
+@test "runc #5210: fifty short execs, one after the other" {
     for number in $(seq 50); do
         is "$(timeout 10 "$PINFOLD" --root "$STATE" exec "$ID" echo "$number" 3>&-)" "$number"
     done

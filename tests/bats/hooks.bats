@@ -242,7 +242,7 @@ hook() { # KIND NAME
     is "$(cat "$ORDER")" last
 }
 
-@test "crun #1924: createContainer runs after the mounts and before the root is read-only" {
+@test "crun #1924, #2167: createContainer runs after the mounts and before the root is read-only" {
     mkdir "$ROOT/mark"
     printf '#!/bin/sh\ngrep -c " %s/rootfs/proc " /proc/self/mountinfo >"%s/rootfs/mark/proc"\n' "$BUNDLE" "$BUNDLE" >"$HOOKS/write"
     chmod 755 "$HOOKS/write"
@@ -251,6 +251,43 @@ hook() { # KIND NAME
     run pf_run
     ended 0
     is "$(xargs <<<"$output")" "1 read-only"
+}
+
+@test "youki #3256: all six hooks in the order of the life cycle, round the command" {
+    mkdir "$ROOT/hook"
+    printf '#!/bin/sh\necho "$2" >>"$1/order"\n' >"$HOOKS/add"
+    printf '#!/bin/sh\necho startContainer >>/hook/order\n' >"$ROOT/hook/inside"
+    chmod 755 "$HOOKS/add" "$ROOT/hook/inside"
+    for kind in poststop poststart createContainer createRuntime prestart; do
+        configure --arg kind $kind --arg path "$HOOKS/add" --arg dir "$ROOT/hook" '.hooks[$kind] = [{path: $path, args: ["add", $dir, $kind], env: ["PATH=/bin:/usr/bin"]}]'
+    done
+    configure '.hooks.startContainer = [{path: "/hook/inside"}]'
+    script_is 'echo command >>/hook/order; exec sleep 1000'
+    pf_create
+    is "$(xargs <"$ROOT/hook/order")" "prestart createRuntime createContainer"
+    pf start "$ID"
+    wait_for grep -q poststart "$ROOT/hook/order"
+    wait_for grep -q command "$ROOT/hook/order"
+    pf delete --force "$ID"
+    # poststart and the command run side by side
+    is "$(grep -v -e command -e poststart "$ROOT/hook/order" | xargs)" "prestart createRuntime createContainer startContainer poststop"
+    is "$(sed -n '5,6p' "$ROOT/hook/order" | sort | xargs)" "command poststart"
+}
+
+@test "crun #667: prestart and createRuntime hooks may still write to a root that becomes read-only" {
+    mkdir "$ROOT/mark"
+    # as GPU hooks do it: through the mount namespace of the process that the state names
+    printf '#!/bin/sh\nnsenter -m -t "$(jq -r .pid)" touch "%s/mark/$1"\n' "$ROOT" >"$HOOKS/touch"
+    chmod 755 "$HOOKS/touch"
+    configure --arg path "$HOOKS/touch" '.root.readonly = true
+      | .hooks.prestart = [{path: $path, args: ["touch", "prestart"], env: ["PATH=/usr/bin:/bin"]}]
+      | .hooks.createRuntime = [{path: $path, args: ["touch", "createRuntime"], env: ["PATH=/usr/bin:/bin"]}]'
+    script_is 'ls /mark; touch /mark/x 2>/dev/null || echo read-only'
+    for POLICY in unconfined agent; do
+        rm -f "$ROOT"/mark/*
+        run pf_run
+        is "$(xargs <<<"$output")" "createRuntime prestart read-only"
+    done
 }
 
 @test "crun #2115, #2025: the state for hooks is one line of compact JSON without escaped slashes, with the bundle" {

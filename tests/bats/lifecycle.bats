@@ -74,11 +74,24 @@ teardown() { teardown_container; }
     [ ! -e "$BUNDLE/here.pid" ]
 }
 
-@test "pid file: a longer one that was there is replaced as a whole" {
+@test "crun #504, #787: pid file: a longer one that was there is replaced as a whole" {
     printf '%0100d' 7 >"$WORK/pid"
     command_is sleep 1000
     pf_create --pid-file "$WORK/pid"
     is "$(cat "$WORK/pid")" "$(state_of .pid)"
+}
+
+@test "crun #787: the state file is replaced as a whole, by its name" {
+    command_is sleep 1000
+    pf_create
+    exec 9<"$STATE/$ID/state.json"
+    before=$(jq -c . "$STATE/$ID/state.json")
+    pf start "$ID"
+    # who had it open before reads the old one to its end, and not a mixture of two
+    is "$(jq -c . <&9)" "$before"
+    exec 9<&-
+    jq -e . "$STATE/$ID/state.json"
+    is "$(find "$STATE/$ID" -name 'state.json?*')" ""
 }
 
 @test "run passes the command's exit code on" {
@@ -245,9 +258,72 @@ PY
     ended 0
 }
 
-@test "a hundred short runs, one after the other, all end" {
+@test "runc #5208: a hundred short runs, one after the other, all end" {
     for number in $(seq 100); do
         timeout 10 "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" </dev/null 3>&- || return 1
+    done
+}
+
+# SIGCHLD as the caller left it: ignored or blocked survives execve, and then a child's end is not seen, or not how it was.
+with_sigchld() { # default|ignored|blocked WORD...
+    timeout 30 python3 -c '
+import os, signal, sys
+if sys.argv[1] == "ignored": signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if sys.argv[1] == "blocked": signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+os.execvp(sys.argv[2], sys.argv[2:])' "$@"
+}
+
+@test "runc #5208, #5210: run and attached exec see the end of a command that ends at once, however the caller has SIGCHLD" {
+    local how number
+    # the control: a program that only waits does not learn the exit code where it is ignored
+    is "$(with_sigchld ignored python3 -c 'import os
+pid = os.fork()
+pid or os._exit(7)
+try: print(os.waitpid(pid, 0)[1] >> 8)
+except ChildProcessError: print("not known")')" "not known"
+    script_is 'exit 7'
+    for how in default ignored blocked; do
+        for number in $(seq 5); do
+            run with_sigchld $how "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" </dev/null 3>&-
+            is "$status" 7
+        done
+        POLICY=agent run with_sigchld $how "$PINFOLD" --root "$STATE" run --bundle "$BUNDLE" "$ID" </dev/null 3>&-
+        is "$status" 7
+    done
+    start_sleeper
+    for how in default ignored blocked; do
+        for number in $(seq 8); do
+            run with_sigchld $how "$PINFOLD" --root "$STATE" exec "$ID" sh -c 'exit 7' </dev/null 3>&-
+            is "$status" 7
+        done
+    done
+}
+
+@test "runc #5208: a hook that fails is one that fails, also where the caller ignores SIGCHLD" {
+    printf '#!/bin/sh\nexit 9\n' >"$WORK/bad" && chmod 755 "$WORK/bad"
+    configure --arg path "$WORK/bad" '.hooks.createRuntime = [{path: $path}]'
+    run with_sigchld ignored "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" </dev/null 3>&-
+    ended 1 "hooks.createRuntime[0]: $WORK/bad ended with exit status 9"
+}
+
+@test "crun #422: delete and delete --force while the container ends by itself" {
+    local number
+    script_is 'exec sleep "$(cat /delay)"'
+    for number in $(seq 12); do
+        echo "0.0$((number % 6))" >"$ROOT/delay"
+        pf_create && pf start "$ID"
+        if [ $((number % 2)) = 0 ]; then
+            run pf delete --force "$ID"
+            ended 0
+        else
+            # not stopped yet, or gone: nothing in between
+            run pf delete "$ID"
+            [ "$status" = 0 ] || contains "$output" "that is not stopped"
+            pf delete --force "$ID"
+        fi
+        is "$output" "${output:+pinfold: cannot delete container $ID that is not stopped: running}"
+        run pf state "$ID"
+        ended 1 "does not exist"
     done
 }
 

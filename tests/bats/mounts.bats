@@ -299,7 +299,7 @@ mapped() { # OPTION...
     "$PINFOLD" features | jq -e .linux.mountExtensions.idmap.enabled
 }
 
-@test "runc #5098: each word of access times, of the mount and of the tree" {
+@test "runc #5098, youki #3467: each word of access times, of the mount and of the tree" {
     while read -r word wanted; do
         configure --arg word "$word" --arg source "$WORK/source" '.mounts |= map(select(.destination != "/data"))
           | .mounts += [{destination: "/data", type: "bind", source: $source, options: ["rbind", $word]}]'
@@ -360,7 +360,7 @@ WORDS
     is "$(pf_run)" content
 }
 
-@test "crun #639: rw, exec, suid, dev of a bind take back what the source has (and only these)" {
+@test "crun #639, runc #3967: rw, exec, suid, dev of a bind take back what the source has (and only these)" {
     mount -t tmpfs tmpfs "$WORK/source/sub"
     mount -o remount,bind,ro,nosuid,nodev,noexec,noatime "$WORK/source/sub"
     configure --arg source "$WORK/source/sub" '.mounts += [{destination: "/data", type: "bind", source: $source, options: ["bind", "rw", "exec"]}]'

@@ -205,6 +205,95 @@ ptmx pts/ptmx"
     is "$(cd "$ROOT" && find . -printf '%p %m %s %T@\n' | sort | sha256sum)" "$before"
 }
 
+# A lookup below the root with ".." is EAGAIN when anything on the machine is renamed meanwhile.
+@test "crun #725: the root's paths are found while the machine renames and mounts" {
+    # known to happen: the same call, made once each time
+    cat >"$WORK/storm" <<'PY'
+import ctypes, os, struct, sys, time
+directory, seconds = sys.argv[1], float(sys.argv[2])
+libc = ctypes.CDLL(None, use_errno=True)
+os.makedirs(directory + "/r/a/b")
+children = []
+for number in range(4):
+    pid = os.fork()
+    if pid == 0:
+        one, two = f"{directory}/x{number}", f"{directory}/y{number}"
+        os.mkdir(one)
+        while os.getppid() != 1: os.rename(one, two); os.rename(two, one)
+        os._exit(0)
+    children.append(pid)
+root = os.open(directory + "/r", os.O_PATH)
+how = struct.pack("QQQ", os.O_PATH | os.O_CLOEXEC, 0, 0x10)  # RESOLVE_IN_ROOT
+again, end = 0, time.time() + seconds
+while time.time() < end:
+    fd = libc.syscall(437, root, b"a/b/../../a/b/..", how, 24)
+    if fd >= 0: os.close(fd)
+    elif ctypes.get_errno() == 11: again += 1
+for pid in children: os.kill(pid, 9)
+print(again)
+PY
+    # a destination through a link with ".."
+    mkdir -p "$ROOT/var/a/b" && ln -s ../../a/b/../../a "$ROOT/var/a/link"
+    configure '.mounts += [{destination: "/var/a/link/b/new", type: "tmpfs", source: "one"}] | .linux.maskedPaths += ["/var/a/link/b/../b"] | .linux.readonlyPaths += ["/var/a/link"]'
+    ln -sfn b/../../a "$ROOT/var/a/link"
+    timeout 60 python3 "$WORK/storm" "$WORK/s" 4 >"$WORK/again" 3>&- &
+    storm=$!
+    code=0
+    for _ in $(seq 15); do pf_run || code=$?; done
+    wait $storm
+    is "$code" 0
+    [ "$(cat "$WORK/again")" -gt 0 ]
+}
+
+@test "crun #725: a lookup that meets a rename each time is tried again, and in the end one error" {
+    [ -x "${PINFOLD_FAULTS-}" ] || skip "no build with fault points (make pinfold-faults)"
+    PINFOLD=$PINFOLD_FAULTS
+    PINFOLD_OPEN_AGAIN=900 run pf_run
+    ended 0
+    PINFOLD_OPEN_AGAIN=100000 run pf_run
+    ended 1 "Resource temporarily unavailable (EAGAIN)"
+    is "${#lines[@]}" 1
+}
+
+# A machine that says it has AppArmor (its kernel's own word stands where this bats file runs).
+claim_apparmor() {
+    mount -t tmpfs tmpfs /sys/module && mkdir -p /sys/module/apparmor/parameters && echo Y >/sys/module/apparmor/parameters/enabled
+}
+
+@test "crun #110: a label goes to the kernel, not to a file of the image at the place of /proc" {
+    mkdir -p "$BUNDLE/fake/self/attr/apparmor"
+    echo untouched >"$BUNDLE/fake/self/attr/apparmor/exec" && cp "$BUNDLE/fake/self/attr/apparmor/exec" "$BUNDLE/fake/self/attr/exec"
+    configure --arg source "$BUNDLE/fake" '.mounts |= ([{destination: "/proc", type: "bind", source: $source, options: ["rbind"]}] + map(select(.destination != "/proc")))
+      | .linux.maskedPaths = [] | .linux.readonlyPaths = [] | .process.apparmorProfile = "pinfold-no-such-profile"'
+    # what the faulty runtime did: it works
+    unshare -m sh -c 'mount --bind "$1/fake" "$1/rootfs/proc" && exec chroot "$1/rootfs" sh -c "echo exec label >/proc/self/attr/apparmor/exec"' - "$BUNDLE"
+    is "$(cat "$BUNDLE/fake/self/attr/apparmor/exec")" "exec label"
+    echo untouched >"$BUNDLE/fake/self/attr/apparmor/exec"
+    claim_apparmor
+    run pf_run
+    # and the link of the image
+    rmdir "$ROOT/proc" && ln -s fake "$ROOT/proc" && mv "$BUNDLE/fake" "$ROOT/fake"
+    configure '.mounts |= map(select(.destination != "/proc"))'
+    first=$output
+    run pf_run
+    umount /sys/module
+    contains "$first" process.apparmorProfile
+    ended 1 process.apparmorProfile
+    is "$(cat "$ROOT/fake/self/attr/apparmor/exec" "$ROOT/fake/self/attr/exec" | xargs)" "untouched untouched"
+}
+
+@test "crun #2063: in a user namespace too the AppArmor profile is applied, or the container does not run" {
+    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
+    configure '.linux.namespaces += [{type: "user"}] | .process.apparmorProfile = "pinfold-no-such-profile"
+      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+    command_is echo ran
+    claim_apparmor
+    run pf_run
+    umount /sys/module
+    ended 1 process.apparmorProfile
+    lacks "$output" ran$'\n'
+}
+
 @test "a destination of '/' does not hide the root" {
     mkdir "$WORK/other"
     configure --arg source "$WORK/other" '.mounts += [{destination: "/", type: "bind", source: $source, options: ["rbind"]}]'

@@ -210,6 +210,26 @@ C
     is "$(errno_of 437)" 22
 }
 
+@test "runc #3474: a new call is ENOSYS through another ABI of the machine too" {
+    [ "$(uname -m)" = x86_64 ] || skip "int 0x80 is of x86"
+    cat >"$WORK/syscall.c" <<'C'
+#include <stdlib.h>
+int main(int argc, char **argv) { long result; __asm__ volatile("int $0x80" : "=a"(result) : "a"(atol(argv[1])), "b"(-1), "c"(0), "d"(0) : "memory", "r8", "r9", "r10", "r11"); return result < 0 ? -result : 0; }
+C
+    cc -static -o "$ROOT/syscall" "$WORK/syscall.c"
+    # a bad descriptor to close: the kernel has the ABI
+    [ "$(errno_of 6)" = 9 ] || skip "no 32-bit calls here"
+    local allowed
+    allowed='["read","write","openat","open","close","fstat","newfstatat","mmap","mprotect","munmap","brk","arch_prctl","set_tid_address","set_robust_list","rseq","prlimit64","readlink","readlinkat","getrandom","execve","exit_group","uname"]'
+    configure '.process.noNewPrivileges = true'
+    profile "{defaultAction: \"SCMP_ACT_ERRNO\", architectures: [\"SCMP_ARCH_X86_64\", \"SCMP_ARCH_X86\"], syscalls: [{names: $allowed, action: \"SCMP_ACT_ALLOW\"}]}"
+    # 6 is close and allowed, 21 mount and denied, 435 clone3 and 452 fchmodat2 are newer
+    is "$(errno_of 6)" 9
+    is "$(errno_of 21)" 1
+    is "$(errno_of 435)" 38
+    is "$(errno_of 452)" 38
+}
+
 # -- listenerPath ---------------------------------------------------------------------------------------------------
 
 # An agent; $AGENT is its socket, $WORK/agent.log what it was told.

@@ -132,7 +132,7 @@ except OSError:
 }
 
 # known: crun 1.19.1: 100% CPU while nobody reads, and an exec that hung when its output was unread
-@test "a reader that is slow: nothing is lost, the runtime sleeps meanwhile" {
+@test "crun 1.19.1: a reader that is slow: nothing is lost, the runtime sleeps meanwhile" {
     script_is 'head -c 300000 /dev/zero | tr "\0" x; echo; echo last; exit 4'
     run timeout 60 python3 - "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" 3>&- <<'PY'
 import os, pty, sys, time
@@ -154,6 +154,48 @@ _, status = os.waitpid(pid, 0)
 print("bytes", text.count(b"x"), "last", text.rstrip().endswith(b"last"), "status", os.waitstatus_to_exitcode(status), "busy", spent > 50)
 PY
     is "$output" "bytes 300000 last True status 4 busy False"
+}
+
+@test "crun #1717: an exec whose output goes to a full pipe that does not block sleeps, and loses nothing" {
+    configure '.process.terminal = false'
+    start_sleeper
+    run timeout 60 python3 - "$PINFOLD" --root "$STATE" exec --tty "$ID" sh -c 'head -c 300000 /dev/zero | tr "\0" x; echo; echo last; exit 4' 3>&- <<'PY'
+import fcntl, os, pty, subprocess, sys, time
+read, write = os.pipe()
+fcntl.fcntl(write, fcntl.F_SETFL, os.O_NONBLOCK)
+master, slave = pty.openpty()
+process = subprocess.Popen(sys.argv[1:], stdin=slave, stdout=write, stderr=write)
+os.close(write)
+time.sleep(2)
+ticks = lambda: sum(map(int, open(f"/proc/{process.pid}/stat").read().rsplit(")", 1)[1].split()[11:13]))
+before = ticks()
+time.sleep(2)
+spent = ticks() - before
+text = b""
+while chunk := os.read(read, 65536): text += chunk
+print("bytes", text.count(b"x"), "last", text.rstrip().endswith(b"last"), "status", process.wait(10), "busy", spent > 20)
+PY
+    is "$output" "bytes 300000 last True status 4 busy False"
+}
+
+@test "crun #1717: an exec whose reader is gone for good ends with its command, without a core burnt" {
+    configure '.process.terminal = false'
+    start_sleeper
+    run timeout 60 python3 - "$PINFOLD" --root "$STATE" exec --tty "$ID" sh -c 'trap "" HUP; n=0; while [ $n -lt 30 ]; do echo line; sleep 0.1; n=$((n + 1)); done; exit 4' 3>&- <<'PY'
+import os, pty, subprocess, sys, time
+read, write = os.pipe()
+master, slave = pty.openpty()
+process = subprocess.Popen(sys.argv[1:], stdin=slave, stdout=write, stderr=write)
+os.close(write)
+os.read(read, 4)
+os.close(read)
+time.sleep(0.5)
+ticks = lambda: sum(map(int, open(f"/proc/{process.pid}/stat").read().rsplit(")", 1)[1].split()[11:13]))
+before = ticks()
+time.sleep(1)
+print("busy", ticks() - before > 20, "status", process.wait(20))
+PY
+    is "$output" "busy False status 4"
 }
 
 @test "a terminal that is closed under the runtime ends the wait with the container, not before" {
