@@ -71,7 +71,7 @@ pid_t sys_spawn(int (*body)(void *data), void *data, int *pidfd) {
 static int attempts_that_fail;
 __attribute__((constructor)) static void attempts_read(void) {
     const char *again = getenv("PINFOLD_OPEN_AGAIN");
-    attempts_that_fail = again != NULL ? atoi(again) : 0;
+    attempts_that_fail = again != NULL ? (int)strtol(again, NULL, 10) : 0;
 }
 #else
 enum { attempts_that_fail = 0 };
