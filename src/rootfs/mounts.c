@@ -122,7 +122,7 @@ static struct error *bind_attach(struct rootfs *root, const struct oci_mount *mo
     if (S_ISDIR(status.st_mode))
         TRY(rootfs_make_directory(root, path, 0755, (uid_t)-1, (gid_t)-1, &target));
     else
-        TRY(rootfs_make_file(root, path, (uid_t)-1, (gid_t)-1, &target));
+        TRY(rootfs_make_mount_point(root, path, &target));
     return tree_attach(root, mount, tree, target);
 }
 

@@ -154,24 +154,41 @@ struct error *rootfs_open_parent(const struct rootfs *root, struct container_pat
     return error;
 }
 
-struct error *rootfs_make_file(const struct rootfs *root, struct container_path path, uid_t uid, gid_t gid,
-                               int *out) {
+static struct error *make_file(const struct rootfs *root, struct container_path path, uid_t uid, gid_t gid,
+                               bool follow, int depth, int *out) {
     memory_owned char *clean = container_path_clean(path.text);
     *out = open_in_root(root->fd, clean, O_PATH);
     if (*out >= 0)
         return NULL;
     if (errno != ENOENT)
         return error_system(errno, "open", "%s in the container's root", path.text);
+    if (depth > DANGLING_LINKS_MAX)
+        return error_system(ELOOP, "open", "%s in the container's root", path.text);
     fd_owned int directory = -1;
     memory_owned char *name = NULL;
     TRY(rootfs_open_parent(root, path, &directory, &name));
     fd_owned int file = openat(directory, name, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (file < 0)
-        return error_system(errno, "create", "%s in the container's root", path.text);
+    if (file < 0) {
+        int number = errno;
+        memory_owned char *parent = strndup(clean, (size_t)(strrchr(clean, '/') - clean));
+        memory_owned char *target = follow && number == EEXIST ? link_target(directory, name, parent) : NULL;
+        if (target != NULL)
+            return make_file(root, (struct container_path){target}, uid, gid, follow, depth + 1, out);
+        return error_system(number, "create", "%s in the container's root", path.text);
+    }
     if (uid != (uid_t)-1 && fchown(file, uid, gid) < 0)
         return error_system(errno, "chown", "%s in the container's root", path.text);
     *out = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (*out < 0)
         return error_system(errno, "open", "%s in the container's root", path.text);
     return NULL;
+}
+
+struct error *rootfs_make_file(const struct rootfs *root, struct container_path path, uid_t uid, gid_t gid,
+                               int *out) {
+    return make_file(root, path, uid, gid, false, 0, out);
+}
+
+struct error *rootfs_make_mount_point(const struct rootfs *root, struct container_path path, int *out) {
+    return make_file(root, path, (uid_t)-1, (gid_t)-1, true, 0, out);
 }

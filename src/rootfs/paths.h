@@ -36,6 +36,9 @@ fallible rootfs_make_directory(const struct rootfs *root, struct container_path 
  */
 fallible rootfs_make_file(const struct rootfs *root, struct container_path path, uid_t uid, gid_t gid,
                           int *out);
+/* The same for a file that is mounted at the caller's wish: a symlink to nothing, such as /etc/resolv.conf of
+ * an image with systemd, has its target made, in the root. */
+fallible rootfs_make_mount_point(const struct rootfs *root, struct container_path path, int *out);
 
 /* Opens the parent directory of a path (making it) and gives the last component, for mknodat and symlinkat.
  * The caller frees *name. A path that ends in ".." or is the root itself is ERROR_INVALID. */

@@ -166,3 +166,21 @@ END
     [ ! -e "$ROOT/hook/made" ]
     [ ! -e "$ROOT/hook/program" ]
 }
+
+@test "a file mounted on a symlink to nothing is mounted on its target, in the root" {
+    echo nameserver >"$WORK/resolv.conf"
+    ln -s ../run/resolve/stub.conf "$ROOT/etc/resolv.conf"
+    ln -s "$WORK/outside" "$ROOT/etc/absolute"
+    ln -s loop "$ROOT/etc/loop"
+    configure --arg source "$WORK/resolv.conf" '.mounts += [("resolv.conf", "absolute") |
+        {destination: "/etc/\(.)", type: "bind", source: $source, options: ["bind", "ro"]}]'
+    command_is cat /run/resolve/stub.conf /etc/resolv.conf /etc/absolute
+    run pf_run
+    ended 0
+    is "$output" "$(printf 'nameserver\nnameserver\nnameserver')"
+    [ ! -e "$WORK/outside" ]
+    [ -f "$ROOT/run/resolve/stub.conf" ]
+    configure '.mounts[-1].destination = "/etc/loop"'
+    run pf_run
+    ended 1 "/etc/loop in the container's root"
+}
