@@ -185,6 +185,54 @@ static fallible check_memory_policy(const struct oci_memory_policy *policy) {
     return NULL;
 }
 
+/* What the kernel takes for the name of an interface; "lo" is in every network namespace already and stays in
+ * its own. */
+static bool interface_name_valid(const char *name) {
+    enum { INTERFACE_NAME_MAX = 15 };
+    size_t length = strlen(name);
+    for (size_t i = 0; i < length; i++)
+        if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f || name[i] == '/' || name[i] == ':')
+            return false;
+    return length > 0 && length <= INTERFACE_NAME_MAX && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
+           strcmp(name, "lo") != 0;
+}
+
+/* A name of which the kernel makes the rest: "eth%d". */
+static bool is_name_template(const char *name) {
+    size_t length = strlen(name);
+    const char *sign = strchr(name, '%');
+    return sign != NULL && length > 2 && sign == name + length - 2 && sign[1] == 'd';
+}
+
+static fallible check_net_devices(const struct oci_config *config) {
+    const struct oci_linux *part = config->linux_config;
+    if (part->net_devices_count > 0 && oci_config_namespace(config, "network") == NULL)
+        return error_new(ERROR_INVALID,
+                         "linux.netDevices: needs an entry of type \"network\" in linux.namespaces");
+    for (size_t i = 0; i < part->net_devices_count; i++) {
+        const struct oci_net_device *device = &part->net_devices[i];
+        if (!interface_name_valid(device->device) || strchr(device->device, '%') != NULL)
+            return check_unexpected("names of network interfaces other than lo as keys", device->device,
+                                    "linux.netDevices");
+        if (device->name == NULL)
+            continue;
+        if (!interface_name_valid(device->name) ||
+            (strchr(device->name, '%') != NULL && !is_name_template(device->name)))
+            return check_unexpected(
+                "the name of a network interface other than lo (1 to 15 characters, %d at the end at most)",
+                device->name, "linux.netDevices.%s.name", device->device);
+    }
+    for (size_t i = 0; i < part->net_devices_count; i++)
+        for (size_t j = 0; j < i; j++) {
+            const char *one = oci_net_device_target(&part->net_devices[i]);
+            if (strcmp(one, oci_net_device_target(&part->net_devices[j])) == 0 && !is_name_template(one))
+                return error_new(ERROR_INVALID,
+                                 "linux.netDevices.%s.name: %s is the name of linux.netDevices.%s already",
+                                 part->net_devices[i].device, one, part->net_devices[j].device);
+        }
+    return NULL;
+}
+
 struct error *check_linux(const struct oci_config *config) {
     const struct oci_linux *part = config->linux_config;
     if (part == NULL)
@@ -207,6 +255,7 @@ struct error *check_linux(const struct oci_config *config) {
     TRY(check_personality(part->personality));
     TRY(check_intel_rdt(part->intel_rdt));
     TRY(check_memory_policy(part->memory_policy));
+    TRY(check_net_devices(config));
     return check_time_offsets(config);
 }
 

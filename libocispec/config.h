@@ -291,9 +291,10 @@ struct oci_intel_rdt {
     bool enable_monitoring; /* since 1.3 */
 };
 
-/* linux.netDevices (runtime-spec 1.3): only that it is there; its keys are names of interfaces. */
-struct oci_net_devices {
-    bool unread;
+/* config-linux.md, "Network Devices" (since 1.3). */
+struct oci_net_device {
+    char *device; /* the key: its name in the runtime's network namespace */
+    char *name;   /* inside, NULL: the same */
 };
 
 struct oci_linux {
@@ -316,7 +317,8 @@ struct oci_linux {
     struct oci_personality *personality;
     struct oci_memory_policy *memory_policy;
     struct oci_time_offsets *time_offsets;
-    struct oci_net_devices *net_devices;
+    struct oci_net_device *net_devices;
+    size_t net_devices_count;
     struct oci_intel_rdt *intel_rdt;
 };
 
@@ -375,5 +377,7 @@ void oci_seccomp_free(struct oci_seccomp *seccomp);
 
 /* The namespace entry of this type ("pid", "network", ...), or NULL. */
 const struct oci_namespace *oci_config_namespace(const struct oci_config *config, const char *type);
+/* The name that a network device has in the container. */
+const char *oci_net_device_target(const struct oci_net_device *device);
 /* Mappings as the lines of /proc/PID/uid_map; the caller frees them. */
 char *oci_id_map_lines(const struct oci_id_mapping *mappings, size_t count);

@@ -318,8 +318,10 @@ static const struct schema_field intel_rdt_fields[] = {
 };
 static const struct schema intel_rdt_schema = SCHEMA("intelRdt", oci_intel_rdt, intel_rdt_fields);
 
-static const struct schema net_devices_schema = {.name = "netDevices",
-                                                 .size = sizeof(struct oci_net_devices)};
+static const struct schema_field net_device_fields[] = {
+    STRING(OPTIONAL, "name", oci_net_device, name),
+};
+static const struct schema net_device_schema = SCHEMA("network device", oci_net_device, net_device_fields);
 
 static const struct schema_field linux_fields[] = {
     OBJECTS(OPTIONAL, "uidMappings", oci_linux, uid_mappings, oci_id_mapping, id_mapping_schema),
@@ -337,7 +339,7 @@ static const struct schema_field linux_fields[] = {
     POINTER(OPTIONAL, "personality", oci_linux, personality, oci_personality, personality_schema),
     POINTER(OPTIONAL, "memoryPolicy", oci_linux, memory_policy, oci_memory_policy, memory_policy_schema),
     POINTER(OPTIONAL, "timeOffsets", oci_linux, time_offsets, oci_time_offsets, time_offsets_schema),
-    POINTER(OPTIONAL, "netDevices", oci_linux, net_devices, oci_net_devices, net_devices_schema),
+    NAMED(OPTIONAL, "netDevices", oci_linux, net_devices, oci_net_device, net_device_schema),
     POINTER(OPTIONAL, "intelRdt", oci_linux, intel_rdt, oci_intel_rdt, intel_rdt_schema),
 };
 static const struct schema linux_schema = SCHEMA("linux", oci_linux, linux_fields);
@@ -391,6 +393,10 @@ const struct oci_namespace *oci_config_namespace(const struct oci_config *config
         if (strcmp(part->namespaces[i].type, type) == 0)
             return &part->namespaces[i];
     return NULL;
+}
+
+const char *oci_net_device_target(const struct oci_net_device *device) {
+    return device->name != NULL ? device->name : device->device;
 }
 
 char *oci_id_map_lines(const struct oci_id_mapping *mappings, size_t count) {

@@ -62,7 +62,7 @@ static void linux_write(const struct oci_features *features, struct json_writer 
     json_object_begin(json);
     enabled_write(json, "idmap", features->id_mapped_mounts);
     json_object_end(json);
-    enabled_write(json, "netDevices", false);
+    enabled_write(json, "netDevices", true);
     json_object_end(json);
 }
 

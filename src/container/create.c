@@ -23,6 +23,7 @@
 #include "container/members.h"
 #include "container/notify_socket.h"
 #include "container/subject.h"
+#include "egress/net_device.h"
 #include "harden/seccomp.h"
 #include "process/binary.h"
 #include "process/lsm.h"
@@ -41,7 +42,8 @@ struct creation {
     struct namespace_plan namespaces;
     struct bind_source *sources;
     struct mount_set mounts;
-    struct procfs procfs; /* what init writes to */
+    struct procfs procfs;       /* what init writes to */
+    struct net_devices devices; /* moved into the container */
     struct seccomp_program seccomp;
     struct record_subject subject;
     char *root_path;
@@ -520,6 +522,51 @@ static struct error *hooks_outside(struct creation *creation) {
     return hooks_run(hooks->create_runtime, hooks->create_runtime_count, &context);
 }
 
+/* ---- linux.netDevices ---- */
+
+static struct error *network_devices_check(const struct creation *creation) {
+    const struct oci_linux *linux_config = creation->prepared.hardened->config->linux_config;
+    int joined = -1;
+    for (size_t i = 0; i < creation->namespaces.joined_count; i++)
+        if (creation->namespaces.joined[i].type == CLONE_NEWNET)
+            joined = creation->namespaces.joined[i].fd;
+    return net_devices_check(linux_config->net_devices, linux_config->net_devices_count, joined);
+}
+
+/* In the container's network namespace: what leads there is sent to create. */
+static struct error *network_access_send(void *data) {
+    const int *socket = data;
+    struct network_access access = NETWORK_ACCESS_NONE;
+    TRY(network_access_open(&access));
+    int fds[] = {access.rtnetlink, access.namespace};
+    struct error *error = fd_send(*socket, "", 1, fds, 2);
+    network_access_close(&access);
+    return error;
+}
+
+/* After the wall stands (init has raised it) and before the first hook sees the container. */
+static struct error *network_devices_move(struct creation *creation) {
+    const struct oci_linux *linux_config = creation->prepared.hardened->config->linux_config;
+    if (linux_config->net_devices_count == 0)
+        return NULL;
+    int sockets[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return error_system(errno, "make", "a socket pair");
+    fd_owned int ours = sockets[0];
+    fd_owned int theirs = sockets[1];
+    TRY(error_context(namespace_run_in_network(creation->pidfd, creation->pid, network_access_send, &theirs),
+                      "linux.netDevices"));
+    char byte;
+    int fds[2];
+    size_t count = 0;
+    TRY(fd_receive(ours, &byte, 1, fds, 2, &count));
+    if (count != 2)
+        return error_system(EPROTO, "receive", "what leads to the container's network namespace");
+    TRY(net_devices_move(linux_config->net_devices, linux_config->net_devices_count,
+                         (struct network_access){fds[0], fds[1]}, &creation->devices));
+    return NULL;
+}
+
 static struct error *terminal_fetch(struct creation *creation, int *terminal) {
     if (creation->console[1] < 0)
         return NULL;
@@ -551,6 +598,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
     TRY(terminal_check(creation));
     TRY(compile_filters(creation));
     TRY(namespace_plan_make(creation->prepared.hardened->config, &creation->namespaces));
+    TRY(network_devices_check(creation));
     creation->root_path = fd_path(creation->prepared.facts->root_fd);
 
     TRY(container_make(creation->runtime->root, options->id, &creation->container));
@@ -587,6 +635,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
     TRY(init_go(creation));
     fault_point("go");
     TRY(init_await(creation, INIT_HOOKS));
+    TRY(network_devices_move(creation));
     TRY(hooks_outside(creation));
     fault_point("hooks");
     TRY(init_go(creation));
@@ -613,6 +662,7 @@ static void creation_clear(struct creation *creation) {
     free(creation->sources);
     mount_set_free(&creation->mounts);
     procfs_close(&creation->procfs);
+    net_devices_free(&creation->devices);
     seccomp_program_free(&creation->seccomp);
     subject_clear(&creation->subject);
     free(creation->root_path);
@@ -627,6 +677,11 @@ static void creation_clear(struct creation *creation) {
 }
 
 static void creation_undo(struct creation *creation) {
+    /* Before the namespace goes with init, and virtual devices with the namespace. */
+    struct error *stranded = net_devices_return(&creation->devices);
+    if (stranded != NULL)
+        fprintf(stderr, "pinfold: cleaning up after a failed create: %s\n", stranded->message);
+    error_free(stranded);
     if (creation->pidfd >= 0) {
         (void)!sys_pidfd_send_signal(creation->pidfd, SIGKILL);
         process_wait(creation->pid);
@@ -655,6 +710,7 @@ struct error *container_create(const struct runtime_options *runtime, const stru
                                 .start_listening = -1,
                                 .warden_listening = -1,
                                 .procfs = PROCFS_NONE,
+                                .devices = NET_DEVICES_NONE,
                                 .pidfd = -1};
     *out = (struct created){.pidfd = -1, .terminal = -1};
     struct error *error = creation_run(&creation, out);

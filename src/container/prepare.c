@@ -43,10 +43,6 @@ struct error *container_prepare(const struct runtime_options *runtime, const cha
     if (out->config->linux_config == NULL)
         out->config->linux_config = memory_zeroed(sizeof *out->config->linux_config);
     mappings_complete(out->config);
-    /* An engine that asks for what is not done here must hear so (invariant 1). */
-    if (out->config->linux_config->net_devices != NULL)
-        return error_new(ERROR_UNAVAILABLE,
-                         "linux.netDevices: not supported by this version of pinfold; leave it out");
     TRY(policy_select(runtime->policy_name, &out->policy));
     TRY(lsm_label_mounts(out->config));
     TRY(facts_collect(out->config, bundle, out->policy, &out->facts));

@@ -170,9 +170,3 @@ boottime 2000000 0"
     run pf_run
     ended 1 "net.ipv4.ping_group_range"
 }
-
-@test "linux.netDevices: refused by name, not passed over" {
-    configure '.linux.netDevices = {eth7: {name: "inside"}}'
-    run pf_run
-    ended 1 "linux.netDevices: not supported"
-}

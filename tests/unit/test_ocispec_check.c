@@ -657,15 +657,47 @@ static void names(void **state) {
     assert_null(oci_sysctl_path("net.//.x"));
 }
 
+static void net_devices(void **state) {
+    (void)state;
+    expect_linux("\"netDevices\":{}", NULL);
+    expect_linux("\"netDevices\":{\"a\":{}}",
+                 "linux.netDevices: needs an entry of type \"network\" in linux.namespaces");
+#define DEVICES(members) "\"namespaces\":[{\"type\":\"network\"}],\"netDevices\":{" members "}"
+    expect_linux(DEVICES("\"a\":{},\"b\":{\"name\":\"c%d\"},\"c\":{\"name\":\"c%d\"}"), NULL);
+    expect_linux(DEVICES("\"a\":{\"name\":\"b\"},\"b\":{\"name\":\"a\"}"), NULL);
+    expect_linux(DEVICES("\"a23456789012345\":{\"name\":\"\"}"), NULL);
+    expect_linux(DEVICES("\"a\":{},\"b\":{\"name\":\"a\"}"),
+                 "linux.netDevices.b.name: a is the name of linux.netDevices.a already");
+    static const char *const keys[] = {"", "a234567890123456", ".", "..", "a/b", "a:1", "a b", "lo", "a%d"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        memory_owned char *message =
+            text_formatted("linux.netDevices: expected names of network interfaces other than lo as keys, "
+                           "found \"%s\"",
+                           keys[i]);
+        expect_formatted(message, "{\"ociVersion\":\"1.3.0\",\"linux\":{" DEVICES("\"%s\":{}") "}}", keys[i]);
+    }
+    static const char *const names[] = {
+        "a234567890123456", "..", "a/b", "lo", "%d", "a%s", "a%db", "%d%d", "a%"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        memory_owned char *message =
+            text_formatted("linux.netDevices.a.name: expected the name of a network interface other than lo "
+                           "(1 to 15 characters, %%d at the end at most), found \"%s\"",
+                           names[i]);
+        expect_formatted(message,
+                         "{\"ociVersion\":\"1.3.0\",\"linux\":{" DEVICES("\"a\":{\"name\":\"%s\"}") "}}",
+                         names[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions),     cmocka_unit_test(root),         cmocka_unit_test(command),
-        cmocka_unit_test(rlimits),      cmocka_unit_test(capabilities), cmocka_unit_test(scheduling),
-        cmocka_unit_test(mounts),       cmocka_unit_test(mappings),     cmocka_unit_test(hooks),
-        cmocka_unit_test(namespaces),   cmocka_unit_test(host_names),   cmocka_unit_test(sysctls),
-        cmocka_unit_test(linux_words),  cmocka_unit_test(devices),      cmocka_unit_test(intel_rdt),
-        cmocka_unit_test(resources),    cmocka_unit_test(seccomp),      cmocka_unit_test(other_documents),
-        cmocka_unit_test(shown_values), cmocka_unit_test(names),
+        cmocka_unit_test(versions),        cmocka_unit_test(root),         cmocka_unit_test(command),
+        cmocka_unit_test(rlimits),         cmocka_unit_test(capabilities), cmocka_unit_test(scheduling),
+        cmocka_unit_test(mounts),          cmocka_unit_test(mappings),     cmocka_unit_test(hooks),
+        cmocka_unit_test(namespaces),      cmocka_unit_test(host_names),   cmocka_unit_test(sysctls),
+        cmocka_unit_test(linux_words),     cmocka_unit_test(devices),      cmocka_unit_test(intel_rdt),
+        cmocka_unit_test(net_devices),     cmocka_unit_test(resources),    cmocka_unit_test(seccomp),
+        cmocka_unit_test(other_documents), cmocka_unit_test(shown_values), cmocka_unit_test(names),
     };
     return cmocka_run_group_tests_name("ocispec_check", tests, NULL, NULL);
 }

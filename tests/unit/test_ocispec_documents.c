@@ -165,7 +165,7 @@ static void features(void **state) {
         "\"SECCOMP_FILTER_FLAG_SPEC_ALLOW\",\"SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV\"],"
         "\"supportedFlags\":[\"SECCOMP_FILTER_FLAG_LOG\"]},"
         "\"apparmor\":{\"enabled\":false},\"selinux\":{\"enabled\":false},\"intelRdt\":{\"enabled\":false},"
-        "\"mountExtensions\":{\"idmap\":{\"enabled\":true}},\"netDevices\":{\"enabled\":false}},"
+        "\"mountExtensions\":{\"idmap\":{\"enabled\":true}},\"netDevices\":{\"enabled\":true}},"
         "\"annotations\":{\"org.opencontainers.runc.checkpoint.enabled\":\"false\"},"
         "\"potentiallyUnsafeConfigAnnotations\":[\"dev.pinfold.\"]}");
 
