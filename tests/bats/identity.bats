@@ -10,7 +10,7 @@ document() { # JQ: config.json's process, changed
     jq ".process | $1" "$BUNDLE/config.json" >"$WORK/process.json"
 }
 
-@test "CVE-2022-29162: no inheritable capability but what is written; the template has none" {
+@test "CVE-2022-29162, CVE-2022-27650: no inheritable capability but what is written; the template has none" {
     is "$(jq -c '.process.capabilities.inheritable // []' "$BUNDLE/config.json")" "[]"
     command_is grep CapInh /proc/self/status
     contains "$(pf_run)" 0000000000000000
@@ -110,6 +110,15 @@ buffer = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for lin
 fprog = struct.pack("HxxxxxxQ", len(code), ctypes.addressof(buffer))
 assert ctypes.CDLL(None).prctl(22, 2, ctypes.c_char_p(fprog), 0, 0) == 0
 os.execv(sys.argv[2], sys.argv[2:])' "$@"
+}
+
+@test "crun #687: an SELinux label is the session keyring's, and no longer that of keys which the program makes" {
+    [ -e /sys/fs/selinux/enforce ] || skip "no SELinux here"
+    configure '.process.selinuxLabel = "system_u:system_r:container_t:s0"'
+    script_is 'cat /proc/self/attr/keycreate; echo .'
+    run pf_run
+    ended 0
+    is "$output" .
 }
 
 @test "crun #594, runc #4676: no keys in the kernel (ENOSYS), and the user's keys used up (EDQUOT), do not stop a container" {

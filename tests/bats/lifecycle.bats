@@ -283,7 +283,7 @@ try: print(os.waitpid(pid, 0)[1] >> 8)
 except ChildProcessError: print("not known")')" "not known"
     script_is 'exit 7'
     for how in default ignored blocked; do
-        for number in $(seq 5); do
+        for number in 1 2; do
             run with_sigchld $how "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" </dev/null 3>&-
             is "$status" 7
         done
@@ -292,7 +292,7 @@ except ChildProcessError: print("not known")')" "not known"
     done
     start_sleeper
     for how in default ignored blocked; do
-        for number in $(seq 8); do
+        for number in 1 2 3; do
             run with_sigchld $how "$PINFOLD" --root "$STATE" exec "$ID" sh -c 'exit 7' </dev/null 3>&-
             is "$status" 7
         done
@@ -309,7 +309,7 @@ except ChildProcessError: print("not known")')" "not known"
 @test "crun #422: delete and delete --force while the container ends by itself" {
     local number
     script_is 'exec sleep "$(cat /delay)"'
-    for number in $(seq 12); do
+    for number in $(seq 6); do
         echo "0.0$((number % 6))" >"$ROOT/delay"
         pf_create && pf start "$ID"
         if [ $((number % 2)) = 0 ]; then

@@ -94,7 +94,7 @@ no_unit_left() {
     is "$(state_of .status)" running
 }
 
-@test "runc #3780: a unit of the same name that is another's is an error, and stays as it is" {
+@test "runc #3780, #3806: a unit of the same name that is another's is an error, and stays as it is" {
     needs_systemd
     local other first=$ID-first
     command_is sleep 1000
@@ -110,7 +110,7 @@ no_unit_left() {
     is "$(state_of .status "$first")" created
 }
 
-@test "crun #1138: a unit that was left failed is no obstacle, and a container that systemd ended leaves none" {
+@test "crun #1138, runc #3932: a unit that was left failed is no obstacle, and a container that systemd ended leaves none" {
     needs_systemd
     # one that systemd ends, and keeps
     configure '.annotations = {"org.systemd.property.RuntimeMaxUSec": "uint64 200000", "org.systemd.property.KillSignal": "9", "org.systemd.property.CollectMode": "\u0027inactive\u0027"}'
@@ -143,6 +143,19 @@ no_unit_left() {
     systemd_sleeper
     is "$(property TasksMax)" 1
     is "$(cgroup_file pids.max)" 1
+}
+
+@test "crun #1721, runc #4772: the usual 1024 shares are the usual weight of 100, the ends are the ends" {
+    needs_systemd
+    needs cpu
+    local pair
+    for pair in "1024 100" "2 1" "262144 10000"; do
+        configure --argjson shares "${pair% *}" '.linux.resources.cpu = {shares: $shares}'
+        systemd_sleeper
+        is "$(property CPUWeight)" "${pair#* }"
+        is "$(cgroup_file cpu.weight)" "${pair#* }"
+        pf delete --force "$ID"
+    done
 }
 
 @test "runc #3808: AllowedCPUs names the CPUs that cpuset.cpus has" {
