@@ -92,7 +92,7 @@ struct exec_options {
     bool ignore_paused;           /* do not refuse: it runs when the container is resumed */
     const char *apparmor_profile; /* NULL: the container's */
     const char *selinux_label;    /* NULL: the container's */
-    struct string_list cgroups; /* sub-cgroups to join: cgroup_attach_below */
+    struct string_list cgroups;   /* sub-cgroups to join: cgroup_attach_below */
     const char *pid_file;
     const char *console_socket;
     const char *pidfd_socket;
