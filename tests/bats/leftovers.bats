@@ -28,9 +28,10 @@ killed_at() { # STEP
     is "$(state_of .status)" created
 }
 
+# scope is a step of the systemd driver: systemd.bats has it.
 @test "runc #4534, #4645, #4735, #5153: every fault point that the sources have is tried here" {
     is "$(grep -rhoE 'fault_point\("[a-z-]+"\)' "$BATS_TEST_DIRNAME/../../src/container" | sed 's/.*"\(.*\)".*/\1/' | sort -u | xargs)" \
-        "$(tr ' ' '\n' <<<"directory state cgroup cgroup-limits clone recorded warden go hooks ready saved pid-file" | sort | xargs)"
+        "$(tr ' ' '\n' <<<"directory state cgroup cgroup-limits clone recorded warden go hooks ready saved pid-file scope" | sort | xargs)"
 }
 
 @test "agent: create killed at directory" { POLICY=agent; killed_at directory; }
