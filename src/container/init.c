@@ -147,6 +147,7 @@ static struct error *root_prepare(const struct init_plan *plan, struct rootfs *r
         TRY(terminal_open(pts, config->process, &terminal->leader, &terminal->other));
         TRY(console_bind(root, terminal->other));
     }
+    TRY(mount_set_complete(config, plan->mounts));
     return masks_attach(root, config->linux_config, staging);
 }
 

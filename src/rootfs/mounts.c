@@ -88,6 +88,9 @@ struct error *mount_set_prepare(const struct oci_config *config, const struct bi
 }
 
 void mount_set_free(struct mount_set *set) {
+    for (size_t i = 0; i < set->late_count; i++)
+        fd_close(set->late[i]);
+    free(set->late);
     for (size_t i = 0; i < set->count; i++)
         fd_close(set->trees[i]);
     free(set->trees);
@@ -245,7 +248,8 @@ static struct error *copy_up(const struct rootfs *root, const struct oci_mount *
 }
 
 static struct error *filesystem_attach(struct rootfs *root, const struct oci_config *config,
-                                       const struct oci_mount *mount, struct mount_options *options) {
+                                       const struct oci_mount *mount, struct mount_options *options,
+                                       int *late) {
     struct container_path path = {mount->destination};
     const char *type = mount->type ? mount->type : "";
     if (type[0] == '\0')
@@ -262,8 +266,8 @@ static struct error *filesystem_attach(struct rootfs *root, const struct oci_con
         TRY(rootfs_make_directory(root, path, 0755, (uid_t)-1, (gid_t)-1, &target));
     superblock_complete(type, existed ? &before : NULL, options);
     fd_owned int tree = -1;
-    /* Content is copied before the mount turns read-only. */
-    uint64_t attributes = options->set & ~(options->copy_up ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
+    /* Content is copied, and places for what is mounted below are made, before the mount turns read-only. */
+    uint64_t attributes = options->set & ~(is_tmpfs || options->copy_up ? (uint64_t)MOUNT_ATTR_RDONLY : 0);
     struct error *error =
         mount_new(type, mount->source ? mount->source : type, &options->superblock, attributes, &tree);
     if (error != NULL && error->number == EPERM) {
@@ -279,10 +283,17 @@ static struct error *filesystem_attach(struct rootfs *root, const struct oci_con
     TRY(tree_attach(root, mount, tree, target));
     if (options->propagation != 0)
         TRY(mount_propagate(tree, options->propagation_recursive, options->propagation, mount->destination));
-    return mount_change(tree, true, options->recursive_set, options->recursive_clear, mount->destination);
+    TRY(mount_change(tree, true, options->recursive_set, options->recursive_clear, mount->destination));
+    if (is_tmpfs && (options->set & MOUNT_ATTR_RDONLY) != 0)
+        *late = fd_take(&tree);
+    return NULL;
 }
 
 struct error *mount_set_attach(struct rootfs *root, const struct oci_config *config, struct mount_set *set) {
+    set->late = memory_zeroed((config->mounts_count + 1) * sizeof *set->late);
+    set->late_count = config->mounts_count;
+    for (size_t i = 0; i < set->late_count; i++)
+        set->late[i] = -1;
     for (size_t i = 0; i < config->mounts_count; i++) {
         const struct oci_mount *mount = &config->mounts[i];
         memory_owned char *field = text_formatted("mounts[%zu]", i);
@@ -296,10 +307,20 @@ struct error *mount_set_attach(struct rootfs *root, const struct oci_config *con
         else if (mount->type != NULL && text_starts_with(mount->type, "cgroup"))
             error = cgroup_attach_views(root, mount, &options, set);
         else
-            error = filesystem_attach(root, config, mount, &options);
+            error = filesystem_attach(root, config, mount, &options, &set->late[i]);
         mount_options_free(&options);
         if (error != NULL)
             return error_context(error, "%s (%s)", field, mount->destination);
+    }
+    return NULL;
+}
+
+struct error *mount_set_complete(const struct oci_config *config, struct mount_set *set) {
+    for (size_t i = 0; i < set->late_count; i++) {
+        if (set->late[i] < 0)
+            continue;
+        TRY(mount_change(set->late[i], false, MOUNT_ATTR_RDONLY, 0, config->mounts[i].destination));
+        fd_close(fd_take(&set->late[i]));
     }
     return NULL;
 }

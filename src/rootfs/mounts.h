@@ -21,6 +21,8 @@ struct mount_set {
     size_t count;
     struct cgroup_view *cgroup_views;
     size_t cgroup_views_count;
+    int *late; /* parallel to config.mounts: a tmpfs that is yet to become read-only, else -1 */
+    size_t late_count;
 };
 
 /* The source of a bind mount, as it was opened and judged. */
@@ -45,6 +47,9 @@ void mount_set_add_cgroup_view(struct mount_set *set, const char *name, int tree
 /* Attaches all mounts of config.json in their order. One at "/" becomes the root: root->fd is then another.
  */
 fallible mount_set_attach(struct rootfs *root, const struct oci_config *config, struct mount_set *set);
+/* When all is made that comes inside (devices, the places of other mounts): what was asked to be read-only
+ * is. */
+fallible mount_set_complete(const struct oci_config *config, struct mount_set *set);
 
 /* A writable place in a read-only root. Own layer: the directory is bound over itself. Else a tmpfs with the
  * content copied up. A place that is missing is made when `create`, with `mode` and owner, else passed over.

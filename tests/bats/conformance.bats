@@ -184,3 +184,11 @@ END
     run pf_run
     ended 1 "/etc/loop in the container's root"
 }
+
+@test "runc #3248: a /dev that is read-only has its devices and the mounts inside" {
+    configure '(.mounts[] | select(.destination == "/dev") | .options) += ["ro"]'
+    script_is 'grep " /dev " /proc/mounts | cut -d" " -f3,4 | cut -d, -f1; touch /dev/file 2>&1; echo x >/dev/null && ls -d /dev/pts /dev/shm /dev/tty'
+    run pf_run
+    ended 0
+    is "$output" "$(printf 'tmpfs ro\ntouch: /dev/file: Read-only file system\n/dev/pts\n/dev/shm\n/dev/tty')"
+}
