@@ -27,7 +27,7 @@ struct error *cli_open(const struct global_options *global, const char *command,
     int first;
     bool help;
     const char *id;
-    TRY(options_parse(command, no_options, argc, argv, &first, &help));
+    TRY(options_parse_anywhere(command, no_options, argc, argv, &first, &help));
     if (help) {
         printf("usage: pinfold %s ID\n", command);
         exit(0);

@@ -32,7 +32,7 @@ static struct error *creation_parse(const char *command, int argc, char **argv, 
         {NULL, 0, OPTION_FLAG, NULL, NULL},
     };
     int first;
-    TRY(options_parse(command, options, argc, argv, &first, &line->help));
+    TRY(options_parse_anywhere(command, options, argc, argv, &first, &line->help));
     if (line->help) {
         memory_owned char *usage = text_formatted("pinfold %s [OPTIONS] ID", command);
         options_print(usage, options);

@@ -29,7 +29,7 @@ struct error *delete_command(const struct global_options *global, int argc, char
         {"force", 'f', OPTION_FLAG, &deletion.force, "kill it first; what is missing is no error"},
         {"regex", 'r', OPTION_FLAG, &pattern, "ID is an extended regular expression"},
         {NULL, 0, OPTION_FLAG, NULL, NULL}};
-    TRY(options_parse("delete", options, argc, argv, &first, &help));
+    TRY(options_parse_anywhere("delete", options, argc, argv, &first, &help));
     if (help) {
         options_print("pinfold delete [--force] ID", options);
         return NULL;

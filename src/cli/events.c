@@ -140,7 +140,7 @@ struct error *events_command(const struct global_options *global, int argc, char
         {"interval", 0, OPTION_VALUE, &every, "how often to print it (5s)"},
         {NULL, 0, OPTION_FLAG, NULL, NULL},
     };
-    TRY(options_parse("events", options, argc, argv, &first, &help));
+    TRY(options_parse_anywhere("events", options, argc, argv, &first, &help));
     if (help) {
         options_print("pinfold events [OPTIONS] ID", options);
         return NULL;

@@ -22,7 +22,7 @@ struct error *list_command(const struct global_options *global, int argc, char *
     const struct option options[] = {{"quiet", 'q', OPTION_FLAG, &quiet, "IDs only"},
                                      {"format", 'f', OPTION_VALUE, &format, "table or json"},
                                      {NULL, 0, OPTION_FLAG, NULL, NULL}};
-    TRY(options_parse("list", options, argc, argv, &first, &help));
+    TRY(options_parse_anywhere("list", options, argc, argv, &first, &help));
     if (help) {
         options_print("pinfold list [OPTIONS]", options);
         return NULL;

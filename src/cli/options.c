@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static const struct option *option_find(const struct option *options, const char *word, size_t length) {
     for (; options->name != NULL; options++) {
         if (strlen(options->name) == length && strncmp(options->name, word, length) == 0)
@@ -90,6 +92,33 @@ struct error *options_parse(const char *command, const struct option *options, i
         option_set(option, value);
     }
     *first = index;
+    return NULL;
+}
+
+struct error *options_parse_anywhere(const char *command, const struct option *options, int argc, char **argv,
+                                     int *first, bool *help) {
+    memory_owned char **words = memory_zeroed((size_t)argc * sizeof *words);
+    int count = 0, parsed = 1, start = 0; /* options are kept in argv[1] to argv[parsed - 1] */
+    bool any_help = false, ended = false;
+    while (start + 1 < argc) {
+        int stop;
+        TRY(options_parse(command, options, argc - start, argv + start, &stop, help));
+        any_help = any_help || *help;
+        stop += start;
+        ended = ended || strcmp(argv[stop - 1], "--") == 0;
+        for (int i = start + 1; i < stop; i++)
+            argv[parsed++] = argv[i];
+        if (ended)
+            for (; stop < argc; stop++)
+                words[count++] = argv[stop];
+        else if (stop < argc)
+            words[count++] = argv[stop];
+        start = stop;
+    }
+    for (int i = 0; i < count; i++)
+        argv[parsed + i] = words[i];
+    *first = parsed;
+    *help = any_help;
     return NULL;
 }
 

@@ -28,4 +28,8 @@ struct option {
  * --help and -h set *help. */
 fallible options_parse(const char *command, const struct option *options, int argc, char **argv, int *first,
                        bool *help);
+/* The same for a command that runs none of the caller's: options may follow its words, as runc and crun have
+ * it; the words are moved to the end of argv. */
+fallible options_parse_anywhere(const char *command, const struct option *options, int argc, char **argv,
+                                int *first, bool *help);
 void options_print(const char *usage, const struct option *options);

@@ -21,7 +21,7 @@ struct error *spec_command(const struct global_options *global, int argc, char *
                                      {"config", 'f', OPTION_VALUE, &file, "its name, - for standard output"},
                                      {"rootless", 0, OPTION_FLAG, &rootless, "for a user without privileges"},
                                      {NULL, 0, OPTION_FLAG, NULL, NULL}};
-    TRY(options_parse("spec", options, argc, argv, &first, &help));
+    TRY(options_parse_anywhere("spec", options, argc, argv, &first, &help));
     if (help) {
         options_print("pinfold spec [OPTIONS]", options);
         return NULL;

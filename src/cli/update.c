@@ -126,7 +126,7 @@ struct error *update_command(const struct global_options *global, int argc, char
         options[5 + i] = (struct option){
             numbers[i].name, 0, OPTION_VALUE, &numbers[i].value,
             numbers[i].kind == NUMBER_BYTES ? "bytes, such as 512m; -1: unlimited" : "a number"};
-    TRY(options_parse("update", options, argc, argv, &first, &help));
+    TRY(options_parse_anywhere("update", options, argc, argv, &first, &help));
     if (help) {
         options_print("pinfold update [OPTIONS] ID", options);
         return NULL;

@@ -131,7 +131,7 @@ struct error *program_confine(void *data) {
     struct program program = *(struct program *)data;
     struct seccomp_program filter = *program.seccomp;
     if (program.agent->connection >= 0)
-        filter.has_listener = false;
+        seccomp_program_forgo_listener(&filter);
     program.seccomp = &filter;
     TRY(filter_load(&program));
     return program.process->no_new_privileges

@@ -410,6 +410,12 @@ static fallible program_flags(const struct oci_seccomp *const *documents, size_t
     return NULL;
 }
 
+void seccomp_program_forgo_listener(struct seccomp_program *program) {
+    program->has_listener = false;
+    program->flags &= ~(unsigned)(SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV |
+                                  SECCOMP_FILTER_FLAG_TSYNC_ESRCH);
+}
+
 static fallible compile(const struct oci_seccomp *const *sources, size_t count, struct document *documents,
                         struct string_list *unknown, struct seccomp_program *program) {
     const char *listener_path = NULL;

@@ -43,5 +43,7 @@ fallible seccomp_install(const struct seccomp_program *program, int *listener);
  * cannot send ends the process. TSYNC, which would reach that thread, is left out: there is no other one. */
 fallible seccomp_install_delivered(const struct seccomp_program *program,
                                    void (*deliver)(int listener, void *data), void *data);
+/* The filter for a process whose listener nobody will have: calls that notify fail with ENOSYS. */
+void seccomp_program_forgo_listener(struct seccomp_program *program);
 /* Whether the filter lets this call of the native ABI through whatever its arguments. */
 bool seccomp_program_allows(const struct seccomp_program *program, int number);

@@ -192,3 +192,16 @@ END
     ended 0
     is "$output" "$(printf 'tmpfs ro\ntouch: /dev/file: Read-only file system\n/dev/pts\n/dev/shm\n/dev/tty')"
 }
+
+@test "options may follow the container's id, and what follows -- is none" {
+    command_is sleep 1000
+    pf create "$ID" --bundle "$BUNDLE" --pid-file "$WORK/pid" >"$WORK/stdout" 2>"$WORK/stderr" </dev/null
+    is "$(cat "$WORK/pid")" "$(state_of .pid)"
+    pf start "$ID"
+    pf update "$ID" --cpu-share 512
+    run pf delete -- "$ID" --force
+    ended 1 '"delete" requires exactly 1 argument'
+    pf delete "$ID" --force
+    run pf state "$ID"
+    ended 1
+}

@@ -267,6 +267,20 @@ notify() { # NAME...
     stop_agent
 }
 
+@test "listenerPath: a startContainer hook runs without the agent, which is the program's: what notifies fails" {
+    start_agent 83=28 258=28
+    notify mkdir mkdirat
+    mkdir -m 777 "$ROOT/hook"
+    configure '.hooks.startContainer = [{path: "/bin/sh", args: ["sh", "-c", "mkdir /hook/x 2>/hook/said; ls /proc/self/fd | wc -l >/hook/fds"]}] |
+        .process.args = ["true"]'
+    run pf_run
+    ended 0
+    contains "$(cat "$ROOT/hook/said")" "Function not implemented"
+    is "$(cat "$ROOT/hook/fds")" 4
+    is "$(grep -c . "$WORK/agent.log")" 1
+    stop_agent
+}
+
 @test "listenerPath: exec sends its own listener" {
     start_agent 83=28 258=28
     notify mkdir mkdirat
