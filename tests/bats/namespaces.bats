@@ -138,7 +138,11 @@ boottime 2000000 0"
     run pf_run
     ended 0
     is "$(xargs <<<"$output")" "77 written"
-    mkdir -p "$BUNDLE/fake/sys/kernel" && echo untouched >"$BUNDLE/fake/sys/kernel/shmmni" && echo untouched >"$BUNDLE/fake/sys/kernel/domainname"
+    mkdir -p "$BUNDLE/fake/sys/kernel" && : >"$BUNDLE/fake/sys/kernel/shmmni"
+    # who writes by path writes there
+    unshare -m sh -c 'mount --bind "$1/fake" "$1/rootfs/proc" && exec chroot "$1/rootfs" sh -c "echo 77 >/proc/sys/kernel/shmmni"' - "$BUNDLE"
+    is "$(cat "$BUNDLE/fake/sys/kernel/shmmni")" 77
+    echo untouched >"$BUNDLE/fake/sys/kernel/shmmni" && echo untouched >"$BUNDLE/fake/sys/kernel/domainname"
     configure --arg source "$BUNDLE/fake" '.mounts |= map(select(.destination | startswith("/proc") | not))
       | .mounts += [{destination: "/proc", type: "bind", source: $source, options: ["rbind"]}]'
     run pf_run

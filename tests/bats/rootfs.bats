@@ -129,6 +129,10 @@ ptmx pts/ptmx"
     echo untouched >"$BUNDLE/fake/sys/kernel/shmmni"
     configure --arg source "$BUNDLE/fake" '.mounts |= ([{destination: "/proc", type: "bind", source: $source, options: ["rbind"]}] + map(select(.destination != "/proc")))
       | .linux.sysctl = {"kernel.shmmni": "77"} | .linux.maskedPaths = [] | .linux.readonlyPaths = []'
+    # who writes by path writes there
+    unshare -m sh -c 'mount --bind "$1/fake" "$1/rootfs/proc" && exec chroot "$1/rootfs" sh -c "echo 77 >/proc/sys/kernel/shmmni"' - "$BUNDLE"
+    is "$(cat "$BUNDLE/fake/sys/kernel/shmmni")" 77
+    echo untouched >"$BUNDLE/fake/sys/kernel/shmmni"
     run pf_run
     is "$(cat "$BUNDLE/fake/sys/kernel/shmmni")" untouched
 }
@@ -138,6 +142,8 @@ ptmx pts/ptmx"
     up=$(dirname "$ROOT" | sed 's,[^/]*,..,g')
     ln -s "$up$WORK/outside" "$ROOT/escape"
     ln -s / "$ROOT/top"
+    # by path the link leads there
+    mkdir "$ROOT/escape/a" && rmdir "$WORK/outside/a"
     configure --arg source "$WORK/source" '.mounts += [{destination: "/escape/a", type: "bind", source: $source, options: ["rbind"]},
       {destination: "/top/b", type: "bind", source: $source, options: ["rbind"]}]'
     script_is 'cat /b/file'
@@ -150,6 +156,8 @@ ptmx pts/ptmx"
 @test "CVE-2024-45310: no directory or file of a missing destination is made outside the root" {
     mkdir "$WORK/outside"
     ln -s "$WORK/outside" "$ROOT/data"
+    # by path they are made there
+    mkdir -p "$ROOT/data/made/here" && rmdir "$WORK/outside/made/here" "$WORK/outside/made"
     configure '.mounts += [{destination: "/data/made/here", type: "tmpfs", source: "tmpfs"}]'
     run pf_run
     is "$(ls -A "$WORK/outside")" ""
@@ -160,6 +168,11 @@ ptmx pts/ptmx"
 }
 
 @test "CVE-2024-21626: a working directory through /proc/self/fd does not reach the host" {
+    # a descriptor of the host that is open at the time of chdir leads out of any root
+    is "$(python3 -c 'import os, sys
+host = os.open("/", os.O_RDONLY)
+os.chroot(sys.argv[1]); os.chdir(host)
+print(open("etc/hostname").read().strip())' "$ROOT")" "$(cat /etc/hostname)"
     for number in 3 4 5 6 7 8 9 10 11 12; do
         configure --arg cwd "/proc/self/fd/$number" '.process.cwd = $cwd'
         script_is 'cat ../../../../../../etc/hostname 2>/dev/null; pwd; ls -a | head -n 3'
@@ -179,6 +192,8 @@ ptmx pts/ptmx"
     echo precious >"$ROOT/etc/precious"
     configure '.mounts |= map(select(.destination | startswith("/dev") | not)) | .linux.maskedPaths = ["/etc/group"]'
     rm -rf "$ROOT/dev" && mkdir "$ROOT/dev" && ln -s /etc/precious "$ROOT/dev/null"
+    # who binds it by path shows what the link names
+    is "$(unshare -m chroot "$ROOT" sh -c 'mount -o bind /dev/null /etc/group && cat /etc/group')" precious
     command_is cat /etc/group
     run pf_run
     lacks "$output" precious
@@ -190,6 +205,10 @@ ptmx pts/ptmx"
     rm -rf "$ROOT/dev" && mkdir "$ROOT/dev"
     ln -s "$WORK/outside/file" "$ROOT/dev/console"
     ln -s "$WORK/outside" "$ROOT/dev/pts"
+    # by path both lead there
+    echo changed >"$ROOT/dev/console" && touch "$ROOT/dev/pts/0"
+    is "$(cat "$WORK/outside/file") $(ls "$WORK/outside" | xargs)" "changed 0 file"
+    echo untouched >"$WORK/outside/file" && rm "$WORK/outside/0"
     configure '.mounts |= map(select(.destination | startswith("/dev") | not)) | .process.terminal = true'
     command_is true
     run script -qec "'$PINFOLD' --root '$STATE' --policy unconfined run --bundle '$BUNDLE' '$ID'" /dev/null
@@ -390,6 +409,9 @@ devices_are() { # JQ
 @test "CVE-2026-41579: a /dev of the image that is a symbolic link leads nowhere" {
     mkdir "$WORK/volume"
     rm -rf "$ROOT/dev" && mkdir "$ROOT/volume" && ln -s /volume "$ROOT/dev"
+    # who makes devices by path makes them in the volume
+    unshare -m sh -c 'mount --bind "$1" "$2/volume" && exec chroot "$2" mknod /dev/mine c 1 3' - "$WORK/volume" "$ROOT"
+    rm "$WORK/volume/mine"
     configure --arg source "$WORK/volume" '.mounts |= map(select(.destination | startswith("/dev") | not))
       | .mounts += [{destination: "/volume", type: "bind", source: $source, options: ["rbind"]}]'
     run pf_run
@@ -407,6 +429,8 @@ devices_are() { # JQ
 
 @test "CVE-2019-18837: a link of the image as a mount point stays in the root" {
     ln -s /../../../../../../etc "$ROOT/out"
+    # by path it is the machine's
+    is "$(readlink -f "$ROOT/out")" /etc
     mkdir "$WORK/source" && echo content >"$WORK/source/file"
     configure --arg source "$WORK/source" '.mounts += [{destination: "/out/sub", type: "bind", source: $source, options: ["rbind"]}]'
     command_is cat /etc/sub/file
