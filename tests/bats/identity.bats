@@ -113,6 +113,7 @@ os.execv(sys.argv[2], sys.argv[2:])' "$@"
 }
 
 @test "crun #687: an SELinux label is the session keyring's, and no longer that of keys which the program makes" {
+    # what is written, and in which order, is a unit test of every machine: test_lsm.c
     [ -e /sys/fs/selinux/enforce ] || skip "no SELinux here"
     configure '.process.selinuxLabel = "system_u:system_r:container_t:s0"'
     script_is 'cat /proc/self/attr/keycreate; echo .'

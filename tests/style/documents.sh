@@ -1,15 +1,17 @@
 #!/bin/bash
-# A test that a document names must be there: `file.bats`: "start of its name", "start of another" in docs/*.md.
+# A test that a document names must be there: `file.bats`: "start of its name", "start of another" in docs/*.md; a unit
+# test is `test_x.c`: "function".
 top=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$top" || exit 1
 
 bad=() number=0
-file_pattern='^[^`"]*`([a-z_/]+\.bats)`' name_pattern='^[^`"]*"([^"]+)"'
+file_pattern='^[^`"]*`([a-z_/]+\.bats|test_[a-z_]+\.c)`' name_pattern='^[^`"]*"([^"]+)"'
 declare -A names # the names of a file's tests, one a line
 tests_of() { # FILE: into $known
     known=${names[$1]-}
     [ -z "$known" ] || return 0
-    known=$(sed -n 's/^@test "\(.*\)" {$/\1/p' "tests/bats/$1" "tests/engines/$1" 2>/dev/null)
+    known=$(sed -n -e 's/^@test "\(.*\)" {$/\1/p' -e 's/^static void \([a-z_0-9]*\)(void \*\*.*/\1/p' \
+        "tests/bats/$1" "tests/engines/$1" "tests/unit/$1" 2>/dev/null)
     names[$1]=$'\n'$known known=$'\n'$known
 }
 while IFS=: read -r document line text; do
@@ -26,7 +28,7 @@ while IFS=: read -r document line text; do
         fi
         text=${text:${#BASH_REMATCH[0]}}
     done
-done < <(grep -nE '`[a-z_/]+\.bats`' docs/*.md)
+done < <(grep -nE '`([a-z_/]+\.bats|test_[a-z_]+\.c)`' docs/*.md)
 
 echo 1..1
 if [ ${#bad[@]} = 0 ] && [ $number -gt 0 ]; then echo "ok 1 - the tests that documents name are there"; else
