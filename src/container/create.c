@@ -392,6 +392,7 @@ static struct error *init_clone(struct creation *creation) {
         .procfs = creation->procfs,
         .sources = creation->sources,
         .reopen_sources = unprivileged,
+        .cgroup_view = unprivileged && shows_cgroups(prepared->hardened->config),
         .born_in_unified = born_in >= 0,
         .no_pivot = creation->options->no_pivot,
         .new_keyring = !creation->options->no_new_keyring,

@@ -22,6 +22,7 @@
 #include "process/keyring.h"
 #include "process/scheduling.h"
 #include "process/terminal.h"
+#include "rootfs/attach.h"
 #include "rootfs/decoys.h"
 #include "rootfs/dev.h"
 #include "rootfs/masks.h"
@@ -230,6 +231,19 @@ static void go_await(const struct init_plan *plan, struct init_go *go) {
         mount_set_add_cgroup_view(plan->mounts, "", view);
 }
 
+/* The container's cgroup as the root of a cgroup2 of its own, where create had no rights to copy the
+ * machine's. None without a cgroup or a cgroup namespace that is the container's own: more than its own would
+ * be seen (CVE-2023-25809). */
+static struct error *cgroup_view_make(const struct init_plan *plan) {
+    if (!plan->cgroup_view || !plan->namespaces->new_cgroup || plan->cgroup == NULL ||
+        !plan->cgroup->unified || plan->cgroup->count == 0)
+        return NULL;
+    fd_owned int view = -1;
+    TRY(mount_new("cgroup2", "cgroup", NULL, 0, &view));
+    mount_set_add_cgroup_view(plan->mounts, "", fd_take(&view));
+    return NULL;
+}
+
 static struct error *prepare(const struct init_plan *plan, struct readiness *ready) {
     const struct oci_config *config = plan->hardened->config;
     struct oci_process *process = config->process;
@@ -247,6 +261,7 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     die_with_create(true);
     if (plan->namespaces->new_cgroup && unshare(CLONE_NEWCGROUP) < 0)
         return error_system(errno, "unshare", "the cgroup namespace");
+    TRY(cgroup_view_make(plan));
     affinity_reset();
     if (setsid() < 0)
         return error_system(errno, "setsid", "of the container's init");

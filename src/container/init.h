@@ -31,6 +31,7 @@ struct init_plan {
     struct mount_set *mounts;
     const struct bind_source *sources; /* parallel to config.mounts */
     bool reopen_sources;               /* mount sources are copied by init: the runtime is unprivileged */
+    bool cgroup_view;                  /* so is the view of the cgroup, for a mount of type cgroup */
     bool born_in_unified;
     bool no_pivot;
     bool new_keyring;

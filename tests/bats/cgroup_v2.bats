@@ -145,3 +145,35 @@ tun"
         is "$(jq -c '.data.hugetlb | keys' <<<"$output")" '["2MB"]'
     fi
 }
+
+@test "v2: a user's container with a cgroup namespace sees its own cgroup, and without one none" {
+    setpriv --reuid 47110 --regid 47110 --clear-groups unshare -Ur true 2>/dev/null || skip "this machine lets ordinary users make no user namespace"
+    # what systemd would give to the user
+    mkdir /sys/fs/cgroup/session
+    chown 47110:47110 /sys/fs/cgroup /sys/fs/cgroup/{cgroup.procs,cgroup.subtree_control,session} /sys/fs/cgroup/session/cgroup.procs
+    chmod 755 "$WORK" "$BATS_RUN_TMPDIR"
+    cp "$PINFOLD" "$WORK/pinfold"
+    mkdir "$WORK/state" && chown -R 47110:47110 "$WORK/state" "$BUNDLE"
+    as_user() {
+        run sh -c 'echo $$ >/sys/fs/cgroup/session/cgroup.procs && exec "$@"' sh setpriv --reuid 47110 --regid 47110 --clear-groups \
+            env -i PATH="$PATH" timeout 20 "$WORK/pinfold" --root "$WORK/state" --policy unconfined run --bundle "$BUNDLE" "$ID" </dev/null 3>&-
+    }
+    configure '.linux.namespaces += [{type: "user"}, {type: "cgroup"}] | .linux.namespaces |= unique_by(.type)
+        | .linux.uidMappings = [{containerID: 0, hostID: 47110, size: 1}] | .linux.gidMappings = .linux.uidMappings
+        | .mounts |= map(select(.destination != "/sys/fs/cgroup")) + [{destination: "/sys/fs/cgroup", type: "cgroup2", source: "cgroup", options: ["ro", "nosuid", "noexec", "nodev"]}]'
+    script_is 'cd /sys/fs/cgroup; cat /proc/self/cgroup; cat cgroup.procs; find . -mindepth 1 -type d; mkdir x; grep " /sys/fs/cgroup " /proc/self/mountinfo | cut -d" " -f4,5,6'
+    as_user
+    contains "$output" "0::/"$'\n'
+    contains "$output" $'\n1\n'
+    contains "$output" "Read-only file system"
+    contains "$output" "/ /sys/fs/cgroup ro,nosuid,nodev,noexec"
+    lacks "$output" session
+    configure '.mounts |= map(if .destination == "/sys/fs/cgroup" then .options -= ["ro"] else . end)'
+    script_is 'mkdir /sys/fs/cgroup/below && rmdir /sys/fs/cgroup/below && echo made'
+    as_user
+    is "$output" made
+    configure '.linux.namespaces |= map(select(.type != "cgroup"))'
+    script_is 'ls -A /sys/fs/cgroup; echo "status $?"'
+    as_user
+    is "$output" "status 0"
+}

@@ -15,9 +15,7 @@ make_root() { # DIR
     if [ ! -d "$template" ]; then
         mkdir -p "$template".new/{bin,sbin,dev,etc,proc,sys,tmp,var/tmp,root,home,run,lib,usr/bin,usr/sbin,work}
         cp "$(command -v busybox)" "$template".new/bin/busybox
-        (cd "$template".new && for applet in $(bin/busybox --list-full); do
-            [ "$applet" = bin/busybox ] || echo "$applet"
-        done | while read -r applet; do ln -f bin/busybox "$applet"; done)
+        chroot "$template".new /bin/busybox --install # one process, not one a name
         printf 'root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home/user:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n' >"$template".new/etc/passwd
         printf 'root:x:0:\naudio:x:29:user\nuser:x:1000:\nnogroup:x:65534:\n' >"$template".new/etc/group
         mkdir -p "$template".new/home/user
