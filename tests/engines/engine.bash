@@ -120,9 +120,7 @@ podman_begin() {
 make_image_root() { # DIR
     mkdir -p "$1"/{bin,sbin,dev,etc,proc,sys,tmp,var/tmp,root,home/user,run,lib,usr/bin,usr/sbin,workspace}
     cp "$(command -v busybox)" "$1/bin/busybox"
-    (cd "$1" && bin/busybox --list-full | grep -vx bin/busybox | while read -r applet; do
-        ln -f bin/busybox "$applet"
-    done)
+    chroot "$1" /bin/busybox --install
     printf 'root:x:0:0:root:/root:/bin/sh\nuser:x:1000:1000:user:/home/user:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n' >"$1/etc/passwd"
     printf 'root:x:0:\nuser:x:1000:\nnogroup:x:65534:\n' >"$1/etc/group"
     chown 1000:1000 "$1/home/user"
