@@ -13,6 +13,11 @@ teardown() {
 
 @test "a container that shares the process namespace sees nothing of an init that waits for start" {
     start_sleeper
+    # what it may see: all of a process that is as itself
+    pf exec --detach --pid-file "$WORK/pid" --env CANARY=readable-value "$ID" sleep 999
+    peer=$(awk '/^NSpid:/ { print $3 }' "/proc/$(cat "$WORK/pid")/status")
+    contains "$(pf exec "$ID" sh -c "tr '\\0' '\\n' </proc/$peer/environ; ls /proc/$peer/root/; cat /proc/$peer/cwd/etc/hosts 2>&1")" readable-value
+    contains "$(pf exec "$ID" ls "/proc/$peer/root/")" etc
     new_bundle "$WORK/second"
     command_is sleep 1000
     configure --arg path "/proc/$(state_of .pid)/ns/pid" '(.linux.namespaces[] | select(.type == "pid")).path = $path'
@@ -39,11 +44,19 @@ teardown() {
 }
 
 @test "a command before start sees nothing of the init that waits" {
+    configure '.process.env += ["CANARY=readable-value"]'
     command_is sleep 1000
     AGENT_CANARY=canary-value pf_create
     run pf exec "$ID" sh -c 'tr "\0" "\n" </proc/1/environ; ls -l /proc/1/fd/'
     lacks "$output" canary-value
     lacks "$output" "$ROOT"
+    contains "$output" "Permission denied"
+    # nothing else keeps it out: when the program is there it sees all
+    pf start "$ID"
+    run pf exec "$ID" sh -c 'tr "\0" "\n" </proc/1/environ; ls -l /proc/1/fd/'
+    contains "$output" CANARY=readable-value
+    contains "$output" " -> "
+    lacks "$output" canary-value
 }
 
 @test "a device node of the image opens nothing, without any rule of the device cgroup" {
@@ -61,6 +74,10 @@ teardown() {
 @test "where /dev is a part of the root its devices are the machine's own, whatever the image has there" {
     configure '.mounts |= map(select(.destination | startswith("/dev") | not)) | .root.readonly = false'
     mkfifo "$ROOT/dev/tty"
+    # without the policy the image's is there; what chmod does to a device that is bound shows the next test
+    command_is test -p /dev/tty
+    POLICY=unconfined run pf_run
+    ended 0
     script_is '[ -c /dev/tty ] && echo x >/dev/null && head -c 4 /dev/zero | od -An -tx1; chmod 600 /dev/null'
     run pf_run
     contains "$output" "00 00 00 00"

@@ -113,6 +113,8 @@ in_private_cgroups() { # WORD...: "/" is a cgroup of this test
 
 @test "crun: cgroupsPath \"\" is unset, not the root whose processes delete then kills" {
     [[ $("$PINFOLD" --version) == pinfold* ]] || skip "another runtime: this path is dangerous"
+    # in the root are other processes than the container's: this one
+    in_private_cgroups sh -c 'grep -qx $$ /sys/fs/cgroup/*/cgroup.procs /sys/fs/cgroup/cgroup.procs 2>/dev/null'
     configure '.linux.cgroupsPath = "" | .linux.namespaces |= map(select(.type != "cgroup"))'
     command_is cat /proc/self/cgroup
     run in_private_cgroups timeout 20 "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" 3>&-
@@ -150,15 +152,24 @@ in_private_cgroups() { # WORD...: "/" is a cgroup of this test
 }
 
 @test "runc #4103: a page size with a path in it is refused" {
-    configure '.linux.resources.hugepageLimits = [{pageSize: "../../../tmp/x", limit: 1}]'
-    run pf_run
-    ended 1 pageSize
+    # where the cgroup has a sub-cgroup of that name, the file's name leads elsewhere
+    mkdir -p "$WORK/hugetlb/container/hugetlb..." && echo 1 >"$WORK/hugetlb/container/hugetlb.../../../outside.limit_in_bytes"
+    is "$(cat "$WORK/hugetlb/outside.limit_in_bytes")" 1
+    for size in ../../../tmp/x ../../outside 2MB/../x ""; do
+        configure --arg size "$size" '.linux.resources.hugepageLimits = [{pageSize: $size, limit: 1}]'
+        run pf_run
+        ended 1 pageSize
+    done
 }
 
 @test "unified: a name with a path in it is refused" {
-    configure '.linux.resources.unified = {"../../x": "1"}'
-    run pf_run
-    ended 1 unified
+    mkdir -p "$WORK/unified/container" && echo 1 >"$WORK/unified/container/../x" # by path it leads elsewhere
+    is "$(ls "$WORK/unified" | xargs)" "container x"
+    for name in ../../x memory.max/../../x /x .. .; do
+        configure --arg name "$name" '.linux.resources.unified = {($name): "1"}'
+        run pf_run
+        ended 1 unified
+    done
 }
 
 @test "a limit whose controller is absent is an error that names it" {
@@ -218,8 +229,15 @@ in_private_cgroups() { # WORD...: "/" is a cgroup of this test
 }
 
 @test "CVE-2023-25809: without a cgroup namespace, only the container's own cgroups are to be seen" {
+    script_is 'for d in /sys/fs/cgroup /sys/fs/cgroup/*; do mkdir $d/escape-'"$ID"' && break; done 2>/dev/null; true'
+    # the machine's own, mounted: a container makes cgroups there (a machine that has them read-only shows nothing)
     configure '.linux.namespaces |= map(select(.type != "cgroup"))
-      | .mounts |= map(select(.destination != "/sys/fs/cgroup"))
+      | .mounts |= map(select(.destination | startswith("/sys") | not)) + [{destination: "/sys", type: "bind", source: "/sys", options: ["rbind"]}]'
+    run pf_run
+    found=$(find /sys/fs/cgroup -maxdepth 5 -name "escape-$ID")
+    [ -z "$found" ] || rmdir "$found"
+    [ -n "$found" ] || [ -z "$(find /sys/fs/cgroup -maxdepth 1 -type d -writable)" ]
+    configure '.mounts |= map(select(.destination != "/sys"))
       | .mounts += [{destination: "/sys/fs/cgroup", type: "cgroup", source: "cgroup", options: ["nosuid", "noexec", "nodev"]}]'
     script_is 'grep " - cgroup" /proc/self/mountinfo'
     run pf_run

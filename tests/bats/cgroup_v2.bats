@@ -54,6 +54,7 @@ tun"
     POLICY='' pf_create
     pf start "$ID"
     mknod "$WORK/tun" c 10 200
+    sh -c ": <>$WORK/tun" # outside of its cgroup it opens
     run sh -c "echo \$\$ >$(directory)/cgroup.procs && : <>/dev/null && echo null && : <>$WORK/tun"
     contains "$output" null
     contains "$output" "Operation not permitted"

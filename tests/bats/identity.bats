@@ -12,8 +12,15 @@ document() { # JQ: config.json's process, changed
 
 @test "CVE-2022-29162, CVE-2022-27650: no inheritable capability but what is written; the template has none" {
     is "$(jq -c '.process.capabilities.inheritable // []' "$BUNDLE/config.json")" "[]"
-    command_is grep CapInh /proc/self/status
-    contains "$(pf_run)" 0000000000000000
+    # what an inheritable one is good for: a file that has it too gives it to whoever executes it
+    cp --remove-destination "$ROOT/bin/busybox" "$ROOT/bin/grep"
+    python3 -c 'import os, struct, sys; os.setxattr(sys.argv[1], "security.capability", struct.pack("<5I", 0x02000001, 0, 1, 0, 0))' "$ROOT/bin/grep"
+    command_is /bin/grep -E "^Cap(Inh|Eff)" /proc/self/status
+    configure '.process.noNewPrivileges = false | .process.user = {uid: 1000, gid: 1000}
+      | .process.capabilities = {bounding: ["CAP_CHOWN"], permitted: ["CAP_CHOWN"], inheritable: ["CAP_CHOWN"]}'
+    is "$(pf_run | cut -f2 | xargs)" "0000000000000001 0000000000000001"
+    configure 'del(.process.capabilities.inheritable)'
+    is "$(pf_run | cut -f2 | xargs)" "0000000000000000 0000000000000000"
     start_sleeper
     contains "$(pf exec --cap CAP_CHOWN "$ID" grep CapInh /proc/self/status)" 0000000000000000
 }
@@ -22,7 +29,7 @@ document() { # JQ: config.json's process, changed
     exec 7</etc
     for number in 3 5 7 9; do
         for cwd in "/proc/self/fd/$number" "/proc/self/fd/$number/../.." "/link$number/.."; do
-            ln -sf "/proc/self/fd/$number" "$ROOT/link$number"
+            ln -sfn "/proc/self/fd/$number" "$ROOT/link$number"
             configure --arg cwd "$cwd" '.process.cwd = $cwd'
             script_is 'ls -a; pwd; test -e usr/lib/os-release && echo escaped; test -e passwd && cat passwd'
             run pf_run
@@ -32,8 +39,21 @@ document() { # JQ: config.json's process, changed
         done
     done
     exec 7<&-
+    # a descriptor of the host's that the program is to have is open then, and leads there
+    with_descriptor() {
+        bash -c 'exec 3</etc; exec timeout -k 5 20 "$0" --root "$STATE" --policy unconfined "$@"' "$PINFOLD" "$@" </dev/null
+    }
+    export STATE
+    configure '.process.cwd = "/"'
+    script_is 'cd /proc/self/fd/3 && cat hostname'
+    is "$(with_descriptor run --preserve-fds 1 --bundle "$BUNDLE" "$ID")" "$(cat /etc/hostname)"
+    configure '.process.cwd = "/proc/self/fd/3"'
+    run with_descriptor run --preserve-fds 1 --bundle "$BUNDLE" "$ID"
+    ended 1 "/proc/self/fd/3 in the container's root: Too many levels of symbolic links" # no link of the kernel's is followed
     configure '.process.cwd = "/"'
     start_sleeper
+    run with_descriptor exec --preserve-fds 1 --cwd /proc/self/fd/3 "$ID" cat hostname
+    ended 255 "process.cwd is not inside the container's root (CVE-2024-21626)"
     for number in 3 5 7 9 11; do
         run pf exec --cwd "/proc/self/fd/$number" "$ID" cat etc/hostname ../etc/shadow
         [ "$status" = 255 ] || [ "$status" = 1 ]

@@ -533,6 +533,13 @@ user_namespace() {
     configure '.linux.namespaces |= map(select(.type != "network" and .type != "cgroup"))
       | .mounts |= map(select(.destination | startswith("/sys") | not)) + [{destination: "/sys", type: "bind", source: "/sys", options: ["rbind", "ro", "nosuid", "nodev", "noexec"]},
         {destination: "/sys/fs/cgroup", type: "cgroup", source: "cgroup", options: ["ro", "nosuid", "nodev", "noexec"]}]'
+    # without that last mount they are the machine's, as writable as they are there
+    command_is awk '$5 ~ "^/sys/fs/cgroup" && $6 !~ "(^|,)ro(,|$)" { n++ } END { print n + 0 }' /proc/self/mountinfo
+    with=$(cat "$BUNDLE/config.json")
+    configure '.mounts |= .[:-1]'
+    run pf_run
+    is "$output" "$(awk '$5 ~ "^/sys/fs/cgroup" && $6 !~ "(^|,)ro(,|$)" { n++ } END { print n + 0 }' /proc/self/mountinfo)"
+    echo "$with" >"$BUNDLE/config.json"
     script_is 'awk "\$5 ~ \"^/sys/fs/cgroup\" { o[\$5] = \$6 } END { for (p in o) print p, o[p] }" /proc/self/mountinfo | sort; touch /sys/fs/cgroup/x 2>&1; ls /sys/fs/cgroup'
     run pf_run
     contains "$output" "/sys/fs/cgroup ro"
