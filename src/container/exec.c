@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "container/container.h"
+#include "container/fault.h"
 #include "container/run_program.h"
 #include "process/binary.h"
 #include "process/identity.h"
@@ -231,6 +232,7 @@ static struct error *become_program(struct execution *execution) {
     TRY(terminal_prepare(execution));
     memory_owned char *command = NULL;
     TRY(program_prepare(&program, &command));
+    fault_pause("exec-ready");
     return program_exec(&program, command);
 }
 
@@ -275,7 +277,7 @@ static struct error *clone_and_release(struct execution *execution) {
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, execution->sync) < 0)
         return error_system(errno, "make", "a socket pair");
     /* Before it joins, nobody inside may look into this process (CVE-2016-9962). */
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+    if (!fault_without("secrecy") && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return error_system(errno, "clear", "PR_SET_DUMPABLE");
     const struct oci_cpu_affinity *affinity = execution->process->exec_cpu_affinity;
     if (affinity != NULL && affinity->initial != NULL)

@@ -1,20 +1,38 @@
 /* Fault points: a test build kills itself at a named step, to show what `delete --force` then has to find
  * (tests/bats/leftovers.bats). In other builds they are nothing. In the order in which create passes them:
- * directory, state, cgroup, cgroup-limits, clone, recorded, warden, go, hooks, ready, saved, pid-file. */
+ * directory, state, cgroup, cgroup-limits, clone, recorded, warden, go, hooks, ready, saved, pid-file.
+ *
+ * It also stops (SIGSTOP) where PINFOLD_PAUSE names the place, and does without the protection that
+ * PINFOLD_WITHOUT names, so that the test of an attack can show that it works then. */
 #pragma once
 
 #ifdef PINFOLD_FAULT_POINTS
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+static inline bool fault_wanted(const char *variable, const char *name) {
+    const char *wanted = getenv(variable);
+    return wanted != NULL && strcmp(wanted, name) == 0;
+}
 static inline void fault_point(const char *name) {
-    const char *wanted = getenv("PINFOLD_FAULT");
-    if (wanted != NULL && strcmp(wanted, name) == 0)
+    if (fault_wanted("PINFOLD_FAULT", name))
         kill(getpid(), SIGKILL);
+}
+static inline void fault_pause(const char *name) {
+    if (fault_wanted("PINFOLD_PAUSE", name))
+        raise(SIGSTOP);
+}
+static inline bool fault_without(const char *name) {
+    return fault_wanted("PINFOLD_WITHOUT", name);
 }
 #else
 static inline void fault_point(const char *name) {
     (void)name;
 }
+static inline void fault_pause(const char *name) {
+    (void)name;
+}
+#define fault_without(name) false
 #endif

@@ -44,19 +44,45 @@ teardown() {
 }
 
 @test "a command before start sees nothing of the init that waits" {
-    configure '.process.env += ["CANARY=readable-value"]'
     command_is sleep 1000
+    look='tr "\0" "\n" </proc/1/environ; ls -l /proc/1/fd/'
+    # a build that can do without shows that nothing else keeps it out
+    if [ -x "${PINFOLD_FAULTS-}" ]; then
+        PINFOLD=$PINFOLD_FAULTS PINFOLD_WITHOUT=secrecy pf_create
+        contains "$(pf exec "$ID" sh -c "$look")" " -> socket:"
+        pf delete --force "$ID"
+    fi
     AGENT_CANARY=canary-value pf_create
-    run pf exec "$ID" sh -c 'tr "\0" "\n" </proc/1/environ; ls -l /proc/1/fd/'
+    run pf exec "$ID" sh -c "$look"
     lacks "$output" canary-value
     lacks "$output" "$ROOT"
+    lacks "$output" socket
     contains "$output" "Permission denied"
-    # nothing else keeps it out: when the program is there it sees all
-    pf start "$ID"
-    run pf exec "$ID" sh -c 'tr "\0" "\n" </proc/1/environ; ls -l /proc/1/fd/'
-    contains "$output" CANARY=readable-value
-    contains "$output" " -> "
-    lacks "$output" canary-value
+}
+
+# Between joining the container and its execve a process of exec has the caller's environment and descriptors.
+@test "CVE-2016-9962: a command inside sees nothing of a process of exec that is about to become another command" {
+    [ -x "${PINFOLD_FAULTS-}" ] || skip "no build with fault points (make pinfold-faults)"
+    start_sleeper
+    for protection in secrecy none; do
+        AGENT_CANARY=canary-value PINFOLD_PAUSE=exec-ready PINFOLD_WITHOUT=$protection timeout 60 \
+            "$PINFOLD_FAULTS" --root "$STATE" exec "$ID" true </dev/null >"$WORK/out" 2>&1 3>&- &
+        caller=$!
+        stopped() { stopped=$(grep -l '^State:.T' /proc/[0-9]*/status) && [ -n "$stopped" ]; }
+        wait_for stopped
+        pid=$(awk '/^NSpid:/ { print $3 }' $stopped)
+        run pf exec "$ID" sh -c "tr '\\0' '\\n' </proc/$pid/environ; ls -l /proc/$pid/fd/"
+        kill -CONT "$(awk '/^Pid:/ { print $2 }' $stopped)"
+        wait "$caller"
+        case $protection in
+        secrecy) contains "$output" AGENT_CANARY=canary-value && contains "$output" " -> socket:" ;;
+        none)
+            contains "$output" "Permission denied"
+            lacks "$output" canary-value
+            lacks "$output" socket
+            ;;
+        esac
+    done
 }
 
 @test "a device node of the image opens nothing, without any rule of the device cgroup" {

@@ -224,7 +224,7 @@ print(open("etc/hostname").read().strip())')" "$(cat /etc/hostname)"
     # the name of the terminal's other end leads to a file of the image; who binds it by name shows that as the console
     rm "$ROOT/dev/pts" "$ROOT/dev/console" && mkdir "$ROOT/evil" "$ROOT/ptys"
     echo secret >"$ROOT/etc/secret"
-    ln -s /evil "$ROOT/dev/pts" && ln -s /ptys/ptmx "$ROOT/evil/ptmx" && ln -s /etc/secret "$ROOT/evil/0"
+    ln -s /evil "$ROOT/dev/pts" && ln -s ../ptys/ptmx "$ROOT/evil/ptmx" && ln -s ../etc/secret "$ROOT/evil/0"
     is "$(unshare -m chroot "$ROOT" sh -c 'touch /dev/console && mount -o bind /dev/pts/0 /dev/console && cat /dev/console')" secret
     rm "$ROOT/dev/console"
     configure '.mounts += [{destination: "/ptys", type: "devpts", source: "devpts", options: ["newinstance", "ptmxmode=0666", "mode=0620"]}]'
