@@ -61,6 +61,12 @@ new_bundle() { # DIR
 configure() { # [JQ-OPTION...] PROGRAM
     jq "$@" "$BUNDLE/config.json" >"$BUNDLE/config.json.new" && mv "$BUNDLE/config.json.new" "$BUNDLE/config.json"
 }
+# A user namespace whose root is uid 100000 of the machine, and a root file system that it may enter.
+user_namespace() {
+    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
+    configure '.linux.namespaces += [{type: "user"}]
+      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+}
 # The command of the container.
 command_is() { # WORD...
     local words

@@ -468,13 +468,6 @@ WORDS
     is "$private" 0
 }
 
-# A container whose root is uid 100000.
-user_namespace() {
-    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
-    configure '.linux.namespaces += [{type: "user"}]
-      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
-}
-
 @test "crun #2178: /sys of the host, where the user namespace may make none, is read-only as a whole" {
     user_namespace
     configure '.linux.namespaces |= map(select(.type != "network")) | .mounts |= map(if .destination == "/sys" then .options = ["nosuid"] else . end)'

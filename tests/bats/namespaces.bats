@@ -5,13 +5,6 @@ load helpers
 setup() { setup_container; }
 teardown() { teardown_container; }
 
-# A user namespace whose root is uid 100000 of the machine, and a root file system that it may enter.
-user_namespace() {
-    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
-    configure '.linux.namespaces += [{type: "user"}]
-      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
-}
-
 @test "crun #209: a mapping of all ids is written unsigned" {
     configure '.linux.namespaces += [{type: "user"}]
       | .linux.uidMappings = [{containerID: 0, hostID: 0, size: 4294967295}] | .linux.gidMappings = .linux.uidMappings'

@@ -106,12 +106,10 @@ shown() { # PID
 }
 
 @test "in a user namespace, and sysctls of the device by its new name" {
-    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
+    user_namespace
     add_device "$HOST" dev0
     on "$HOST" ip addr add 10.9.0.1/24 dev dev0
-    configure '.linux.namespaces += [{type: "user"}]
-      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings
-      | .linux.sysctl = {"net.ipv4.conf.inside.rp_filter": "2"}'
+    configure '.linux.sysctl = {"net.ipv4.conf.inside.rp_filter": "2"}'
     devices '{"dev0": {"name": "inside"}}'
     command_is sh -c 'cat /proc/sys/net/ipv4/conf/inside/rp_filter; ip -4 addr show inside'
     run pf_run
@@ -200,9 +198,7 @@ shown() { # PID
     add_device "$HOST" dev0
     devices '{"dev0": {}}'
     # so that the container's namespace is the runtime's to configure, and its own is not
-    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
-    configure '.linux.namespaces += [{type: "user"}]
-      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+    user_namespace
     run nsenter -n -t "$HOST" setpriv --bounding-set -net_admin "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID"
     ended 1 "linux.netDevices.dev0: move dev0: not allowed by the system (EPERM)"
     is "$(shown "$HOST")" "dev0 down"

@@ -328,9 +328,8 @@ claim_apparmor() {
 }
 
 @test "crun #2063: in a user namespace too the AppArmor profile is applied, or the container does not run" {
-    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
-    configure '.linux.namespaces += [{type: "user"}] | .process.apparmorProfile = "pinfold-no-such-profile"
-      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+    user_namespace
+    configure '.process.apparmorProfile = "pinfold-no-such-profile"'
     command_is echo ran
     claim_apparmor
     run pf_run
@@ -381,10 +380,8 @@ devices_are() { # JQ
 }
 
 @test "crun #1845: devices of a user namespace are the host's own, and stay as they are" {
-    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
+    user_namespace
     before=$(stat -c '%u %g %a' /dev/null)
-    configure '.linux.namespaces += [{type: "user"}]
-      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
     script_is 'echo x >/dev/null && head -c 4 /dev/zero | wc -c; chmod 600 /dev/null 2>&1; chown 1:1 /dev/null 2>&1; stat -c %t:%T /dev/null'
     run pf_run
     ended 0
@@ -480,10 +477,9 @@ devices_are() { # JQ
 }
 
 @test "crun #950: read-only paths in a user namespace keep nosuid, nodev and noexec" {
-    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
-    configure '.linux.namespaces += [{type: "user"}] | .linux.readonlyPaths = ["/proc/sys", "/dev/shm"]
-      | .mounts |= map(if .destination == "/proc" then .options = ["nosuid", "nodev", "noexec"] else . end)
-      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+    user_namespace
+    configure '.linux.readonlyPaths = ["/proc/sys", "/dev/shm"]
+      | .mounts |= map(if .destination == "/proc" then .options = ["nosuid", "nodev", "noexec"] else . end)'
     command_is awk '$5 == "/proc/sys" || $5 == "/dev/shm" { o[$5] = $6 } END { for (p in o) print p, o[p] }' /proc/self/mountinfo
     run pf_run
     ended 0
