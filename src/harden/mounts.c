@@ -288,9 +288,30 @@ static void judge_options(struct candidate *candidate) {
                     candidate->destination);
 }
 
+/* What is mounted in the container, a cover of a credential say, would be mounted on the host as well, and
+ * stay there. The other direction is what a volume is shared for. "slave" alone leaves the mounts below as
+ * they are on the host. */
+static void judge_propagation(struct candidate *candidate) {
+    static const char *const words[] = {"shared", "rshared", "slave"};
+    struct oci_mount *mount = candidate->mount;
+    for (size_t i = 0; i < mount->options.count; i++)
+        for (size_t j = 0; j < sizeof words / sizeof words[0]; j++) {
+            if (strcmp(mount->options.items[i], words[j]) != 0)
+                continue;
+            free(mount->options.items[i]);
+            mount->options.items[i] = memory_copy_string("rslave");
+            harden_note(candidate->hardened, CHANGE_SET, "mounts", candidate->destination, NULL,
+                        "built-in: nothing is mounted on the host", NULL,
+                        "%s is rslave instead of %s: it hears of the host's mounts, and the host of none",
+                        candidate->destination, words[j]);
+            break;
+        }
+}
+
 static fallible judge_mount(struct candidate *candidate, enum verdict *verdict) {
     *verdict = MOUNT_KEEP;
     judge_options(candidate);
+    judge_propagation(candidate);
     /* What is made read-only, searched and given scratch places is root.path. */
     if (strcmp(candidate->destination, "/") == 0)
         return error_new(ERROR_REFUSED,

@@ -133,6 +133,28 @@ refused() { # REASON PART
     done
 }
 
+@test "mounts: a cover stays in the container, also where the volume is shared with the host" {
+    mkdir -p "$WORK/volume"
+    mount -t tmpfs volume "$WORK/volume" && mount --make-shared "$WORK/volume"
+    mkdir -p "$WORK/volume/.ssh" "$WORK/volume/.aws"
+    mount -t tmpfs below "$WORK/volume/.aws" && mount --make-shared "$WORK/volume/.aws"
+    echo key | tee "$WORK/volume/.ssh/id_ed25519" >"$WORK/volume/.aws/credentials"
+    script_is 'ls -R /data/.ssh /data/.aws; grep " /data " /proc/self/mountinfo'
+    for word in rshared shared slave rslave; do
+        bind "$WORK/volume" /data rbind "$word"
+        inside=$(pf_run)
+        configure '.mounts |= .[:-1]'
+        outside=$(cat "$WORK/volume/.ssh/id_ed25519" "$WORK/volume/.aws/credentials" 2>&1 | xargs)
+        mounted=$(grep -c "$WORK/volume" /proc/self/mountinfo)
+        [ "$outside $mounted" = "key key 2" ] && [[ $inside =~ master:[0-9]+\ - ]] || break
+    done
+    umount -R "$WORK/volume"
+    is "$word: $outside $mounted" "rslave: key key 2"
+    lacks "$inside" id_ed25519
+    lacks "$inside" credentials
+    matches "$inside" ' master:[0-9]+ -'
+}
+
 @test "decoys: a key that nothing opens by habit is fake, opening it is denied and recorded" {
     configure '.process.env += ["HOME=/root"]'
     script_is 'cat /root/.ssh/id_ed25519'
