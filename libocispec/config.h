@@ -381,3 +381,5 @@ const struct oci_namespace *oci_config_namespace(const struct oci_config *config
 const char *oci_net_device_target(const struct oci_net_device *device);
 /* Mappings as the lines of /proc/PID/uid_map; the caller frees them. */
 char *oci_id_map_lines(const struct oci_id_mapping *mappings, size_t count);
+/* An id of the container's user namespace as the machine knows it. False where it is not mapped. */
+bool oci_id_map_translate(const struct oci_id_mapping *mappings, size_t count, uint32_t *id);

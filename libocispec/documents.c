@@ -405,3 +405,12 @@ char *oci_id_map_lines(const struct oci_id_mapping *mappings, size_t count) {
         text_format(&lines, "%u %u %u\n", mappings[i].container_id, mappings[i].host_id, mappings[i].size);
     return text_take(&lines);
 }
+
+bool oci_id_map_translate(const struct oci_id_mapping *mappings, size_t count, uint32_t *id) {
+    for (size_t i = 0; i < count; i++)
+        if (*id >= mappings[i].container_id && *id - mappings[i].container_id < mappings[i].size) {
+            *id = mappings[i].host_id + (*id - mappings[i].container_id);
+            return true;
+        }
+    return false;
+}

@@ -93,9 +93,9 @@ fallible cgroup_v2_unified(const char *directory, const struct string_map *unifi
 
 fallible cgroup_v1_memory(const char *directory, const struct oci_memory *memory);
 fallible cgroup_v1_cpu(const char *directory, const struct oci_cpu *cpu);
-/* Copies cpus and mems from the parents into this cpuset and those above it, up to `top`, where they are
- * empty: no process can be put into an empty one. */
-fallible cgroup_v1_cpuset_fill(const char *top, const char *directory);
+/* Copies cpus and mems from the parents into this cpuset and those above it, where they are empty. Those of
+ * others too: nobody can be in an empty one, so that nothing of theirs changes but that it can be used. */
+fallible cgroup_v1_cpuset_fill(const char *directory);
 
 /* ---- block.c ---- */
 

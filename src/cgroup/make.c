@@ -68,8 +68,11 @@ static struct error *directory_make(const struct cgroup_directory *directory, st
     for (int attempt = 0;; attempt++) {
         string_list_owned struct string_list absent = {0};
         memory_owned char *existing = existing_above(directory->path, &absent);
-        if (absent.count == 0)
-            return leaf_check_empty(directory->path);
+        bool cpuset = cgroup_word_in(directory->controllers, ",", "cpuset");
+        if (absent.count == 0) {
+            TRY(leaf_check_empty(directory->path));
+            return cpuset ? cgroup_v1_cpuset_fill(directory->path) : NULL;
+        }
         if (!cgroup_path_is_cgroup(existing, NULL))
             return error_new(ERROR_UNAVAILABLE,
                              "%s is not in a cgroup file system, so that %s cannot be made", existing,
@@ -87,11 +90,8 @@ static struct error *directory_make(const struct cgroup_directory *directory, st
                 return error_system(errno, "mkdir", "%s (linux.cgroupsPath)", absent.items[i]);
             }
         }
-        if (!again) {
-            if (cgroup_word_in(directory->controllers, ",", "cpuset"))
-                return cgroup_v1_cpuset_fill(existing, directory->path);
-            return NULL;
-        }
+        if (!again)
+            return cpuset ? cgroup_v1_cpuset_fill(directory->path) : NULL;
     }
 }
 

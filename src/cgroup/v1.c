@@ -121,21 +121,23 @@ struct error *cgroup_v1_cpu(const char *directory, const struct oci_cpu *cpu) {
     return NULL;
 }
 
-static struct error *cpuset_fill_file(const char *top, const char *directory, const char *file) {
+static struct error *cpuset_fill_file(const char *directory, const char *file) {
     memory_owned char *value = cgroup_file_read(directory, file);
     if (value == NULL)
         return error_system(errno, "read", "%s/%s", directory, file);
-    if (value[0] != '\0' || strcmp(directory, top) == 0)
+    if (value[0] != '\0')
         return NULL;
     memory_owned char *parent = cgroup_path_parent(directory);
-    TRY(cpuset_fill_file(top, parent, file));
+    if (!cgroup_path_is_cgroup(parent, NULL))
+        return NULL; /* the top of what this process sees */
+    TRY(cpuset_fill_file(parent, file));
     memory_owned char *above = cgroup_file_read(parent, file);
     if (above == NULL)
         return error_system(errno, "read", "%s/%s", parent, file);
     return above[0] == '\0' ? NULL : cgroup_file_write(directory, file, above);
 }
 
-struct error *cgroup_v1_cpuset_fill(const char *top, const char *directory) {
-    TRY(cpuset_fill_file(top, directory, "cpuset.cpus"));
-    return cpuset_fill_file(top, directory, "cpuset.mems");
+struct error *cgroup_v1_cpuset_fill(const char *directory) {
+    TRY(cpuset_fill_file(directory, "cpuset.cpus"));
+    return cpuset_fill_file(directory, "cpuset.mems");
 }

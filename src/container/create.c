@@ -42,6 +42,7 @@ struct creation {
     struct namespace_plan namespaces;
     struct bind_source *sources;
     struct mount_set mounts;
+    struct device_nodes nodes;  /* linux.devices for a user namespace */
     struct procfs procfs;       /* what init writes to */
     struct net_devices devices; /* moved into the container */
     struct seccomp_program seccomp;
@@ -389,6 +390,7 @@ static struct error *init_clone(struct creation *creation) {
         .root_path = creation->root_path,
         .container = creation->container,
         .mounts = &creation->mounts,
+        .nodes = &creation->nodes,
         .procfs = creation->procfs,
         .sources = creation->sources,
         .reopen_sources = unprivileged,
@@ -614,6 +616,9 @@ static struct error *creation_run(struct creation *creation, struct created *out
     if (geteuid() == 0)
         TRY(mount_set_prepare(creation->prepared.hardened->config, creation->sources, false,
                               &creation->mounts));
+    /* Not in a sandbox: there the machine's own node vouches for what is at a path that a policy allows. */
+    if (geteuid() == 0 && !creation->prepared.hardened->confined)
+        TRY(device_nodes_make(creation->prepared.hardened->config, &creation->nodes));
     if (views && !scope)
         TRY(cgroup_views(creation));
     TRY(procfs_prepare(creation));
@@ -662,6 +667,7 @@ static void creation_clear(struct creation *creation) {
     namespace_plan_close(&creation->namespaces);
     free(creation->sources);
     mount_set_free(&creation->mounts);
+    device_nodes_free(&creation->nodes);
     procfs_close(&creation->procfs);
     net_devices_free(&creation->devices);
     seccomp_program_free(&creation->seccomp);

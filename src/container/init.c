@@ -24,7 +24,6 @@
 #include "process/terminal.h"
 #include "rootfs/attach.h"
 #include "rootfs/decoys.h"
-#include "rootfs/dev.h"
 #include "rootfs/masks.h"
 #include "rootfs/pivot.h"
 #include "rootfs/sysctl.h"
@@ -139,7 +138,7 @@ static struct error *root_prepare(const struct init_plan *plan, struct rootfs *r
         TRY(rootfs_forbid_devices(root));
     TRY(scratch_prepare(plan, root));
     TRY(mount_set_attach(root, config, plan->mounts));
-    TRY(devices_make(root, config));
+    TRY(devices_make(root, config, plan->nodes));
     TRY(working_directory_make(root, config->process->cwd));
     TRY(decoys_prepare(plan, root, staging));
     if (config->process->terminal) {

@@ -13,6 +13,7 @@
 #include "process/identity.h"
 #include "process/namespaces.h"
 #include "process/seccomp.h"
+#include "rootfs/dev.h"
 #include "rootfs/mounts.h"
 #include "sys/procfs.h"
 
@@ -29,6 +30,7 @@ struct init_plan {
     const struct container *container; /* for the state that hooks inside read */
     struct procfs procfs;              /* create's, whole; none where nothing of it is needed */
     struct mount_set *mounts;
+    const struct device_nodes *nodes;
     const struct bind_source *sources; /* parallel to config.mounts */
     bool reopen_sources;               /* mount sources are copied by init: the runtime is unprivileged */
     bool cgroup_view;                  /* so is the view of the cgroup, for a mount of type cgroup */

@@ -38,6 +38,13 @@ static void zeros_forget(struct oci_resources *resources) {
         block->leaf_weight.set = false;
 }
 
+/* Memory without a limit is that only without the old one of memory and swap together, too. */
+static void swap_follow(struct oci_resources *resources) {
+    struct oci_memory *memory = resources->memory;
+    if (memory != NULL && memory->limit.set && memory->limit.value == -1 && !memory->swap.set)
+        memory->swap = memory->limit;
+}
+
 /* Of `all`, the parts that `request` speaks of: what is not asked for is not written again. */
 static struct oci_resources *parts_of(const struct oci_resources *all, const struct oci_resources *request) {
     struct oci_resources *parts = schema_copy(&oci_resources_schema, all);
@@ -142,6 +149,7 @@ struct error *container_update(struct container *container, struct oci_resources
         strcmp(status, "creating") == 0)
         return error_known(ERROR_NOT_RUNNING, NULL);
     zeros_forget(request);
+    swap_follow(request);
     struct oci_config *config = NULL;
     TRY(container_stored_config(container, &config));
     struct error *error = rdt_update(container, config, l3_cache_schema, memory_bandwidth_schema);

@@ -36,6 +36,16 @@ static const struct {
     {"/dev/stderr", "/proc/self/fd/2"}, {"/dev/ptmx", "pts/ptmx"},
 };
 
+static bool is_node(const struct stat *status, const struct device_node *node) {
+    return (status->st_mode & S_IFMT) == node->type && status->st_rdev == makedev(node->major, node->minor);
+}
+
+static struct error *device_attach(const struct rootfs *root, const struct device_node *node, int tree) {
+    fd_owned int target = -1;
+    TRY(rootfs_make_file(root, (struct container_path){node->path}, (uid_t)-1, (gid_t)-1, &target));
+    return mount_attach(tree, target, node->path);
+}
+
 static struct error *device_bind(const struct rootfs *root, const struct device_node *node) {
     fd_owned int source = open(node->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (source < 0)
@@ -43,7 +53,7 @@ static struct error *device_bind(const struct rootfs *root, const struct device_
     struct stat status;
     if (fstat(source, &status) < 0)
         return error_system(errno, "stat", "device %s", node->path);
-    if ((status.st_mode & S_IFMT) != node->type || status.st_rdev != makedev(node->major, node->minor))
+    if (!is_node(&status, node))
         return error_new(ERROR_REFUSED, "%s of this machine is not the device %u:%u", node->path, node->major,
                          node->minor);
     fd_owned int tree = -1;
@@ -51,9 +61,7 @@ static struct error *device_bind(const struct rootfs *root, const struct device_
     /* The machine's own inode: its mode and owner are not for a container's root to change. Writing to a
      * device does not need a writable mount. */
     TRY(mount_change(tree, false, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, node->path));
-    fd_owned int target = -1;
-    TRY(rootfs_make_file(root, (struct container_path){node->path}, (uid_t)-1, (gid_t)-1, &target));
-    return mount_attach(tree, target, node->path);
+    return device_attach(root, node, tree);
 }
 
 static bool is_without_devices(int directory) {
@@ -130,23 +138,84 @@ static struct error *directory_verify(const struct rootfs *root) {
     return error;
 }
 
-struct error *devices_make(const struct rootfs *root, const struct oci_config *config) {
+static struct device_node node_of(const struct oci_device *device) {
+    return (struct device_node){
+        .path = device->path,
+        .type = device_type(device->type),
+        .major = (unsigned)device->major,
+        .minor = (unsigned)device->minor,
+        .mode = device->file_mode.set ? device->file_mode.value & 07777 : 0666,
+        .uid = device->uid.set ? device->uid.value : 0,
+        .gid = device->gid.set ? device->gid.value : 0,
+    };
+}
+
+static bool machine_has(const struct device_node *node) {
+    struct stat status;
+    return lstat(node->path, &status) == 0 && is_node(&status, node);
+}
+
+/* *out stays -1 where the runtime may not make it. */
+static struct error *node_make(int directory, const char *name, const struct device_node *node, int *out) {
+    mode_t umask_before = umask(0);
+    int result = mknodat(directory, name, node->type | node->mode, makedev(node->major, node->minor));
+    int number = errno;
+    umask(umask_before);
+    if (result < 0 && number == EPERM)
+        return NULL; /* no CAP_MKNOD, or a device cgroup that denies it */
+    if (result < 0)
+        return error_system(number, "mknod", "%s", node->path);
+    if (fchownat(directory, name, node->uid, node->gid, AT_SYMLINK_NOFOLLOW) < 0)
+        return error_system(errno, "chown", "%s", node->path);
+    fd_owned int source = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (source < 0)
+        return error_system(errno, "open", "%s", node->path);
+    TRY(mount_copy(source, false, node->path, out));
+    return mount_change(*out, false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, 0, node->path);
+}
+
+struct error *device_nodes_make(const struct oci_config *config, struct device_nodes *out) {
+    const struct oci_linux *linux_config = config->linux_config;
+    if (linux_config == NULL || oci_config_namespace(config, "user") == NULL)
+        return NULL;
+    fd_owned int directory = -1;
+    for (size_t i = 0; i < linux_config->devices_count; i++) {
+        struct device_node node = node_of(&linux_config->devices[i]);
+        if (node.type == S_IFIFO || machine_has(&node) ||
+            !oci_id_map_translate(linux_config->uid_mappings, linux_config->uid_mappings_count, &node.uid) ||
+            !oci_id_map_translate(linux_config->gid_mappings, linux_config->gid_mappings_count, &node.gid))
+            continue;
+        if (directory < 0) {
+            out->trees = memory_zeroed(linux_config->devices_count * sizeof *out->trees);
+            out->count = linux_config->devices_count;
+            for (size_t j = 0; j < out->count; j++)
+                out->trees[j] = -1;
+            TRY(mount_new("tmpfs", "devices", NULL, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, &directory));
+        }
+        memory_owned char *name = text_formatted("%zu", i);
+        TRY(error_context(node_make(directory, name, &node, &out->trees[i]), "linux.devices[%zu]", i));
+    }
+    return NULL;
+}
+
+void device_nodes_free(struct device_nodes *nodes) {
+    for (size_t i = 0; i < nodes->count; i++)
+        fd_close(nodes->trees[i]);
+    free(nodes->trees);
+    *nodes = (struct device_nodes){0};
+}
+
+struct error *devices_make(const struct rootfs *root, const struct oci_config *config,
+                           const struct device_nodes *nodes) {
     TRY(directory_verify(root));
     for (size_t i = 0; i < sizeof default_devices / sizeof default_devices[0]; i++)
         TRY(device_make(root, &default_devices[i]));
     const struct oci_linux *linux_config = config->linux_config;
     for (size_t i = 0; linux_config != NULL && i < linux_config->devices_count; i++) {
-        const struct oci_device *device = &linux_config->devices[i];
-        struct device_node node = {
-            .path = device->path,
-            .type = device_type(device->type),
-            .major = (unsigned)device->major,
-            .minor = (unsigned)device->minor,
-            .mode = device->file_mode.set ? device->file_mode.value & 07777 : 0666,
-            .uid = device->uid.set ? device->uid.value : 0,
-            .gid = device->gid.set ? device->gid.value : 0,
-        };
-        TRY(error_context(device_make(root, &node), "linux.devices[%zu]", i));
+        struct device_node node = node_of(&linux_config->devices[i]);
+        bool made = i < nodes->count && nodes->trees[i] >= 0;
+        struct error *error = made ? device_attach(root, &node, nodes->trees[i]) : device_make(root, &node);
+        TRY(error_context(error, "linux.devices[%zu]", i));
     }
     for (size_t i = 0; i < sizeof default_links / sizeof default_links[0]; i++)
         TRY(link_make(root, default_links[i].path, default_links[i].target));

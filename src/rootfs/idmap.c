@@ -24,16 +24,6 @@ static bool number_read(const char **at, uint32_t *out) {
     return errno == 0 && value <= UINT32_MAX;
 }
 
-/* An id of the container's user namespace as the machine knows it. */
-static bool id_translate(const struct oci_id_mapping *mappings, size_t count, uint32_t *id) {
-    for (size_t i = 0; i < count; i++)
-        if (*id >= mappings[i].container_id && *id - mappings[i].container_id < mappings[i].size) {
-            *id = mappings[i].host_id + (*id - mappings[i].container_id);
-            return true;
-        }
-    return false;
-}
-
 /* "0-100000-10#10-200000-5" to lines of uid_map; with "@" before a triplet its second number is an id of the
  * container. */
 static bool triplets_read(const char *text, size_t length, const struct oci_id_mapping *container,
@@ -47,7 +37,7 @@ static bool triplets_read(const char *text, size_t length, const struct oci_id_m
         if (!number_read(&at, &from) || *at++ != '-' || !number_read(&at, &to) || *at++ != '-' ||
             !number_read(&at, &size) || size == 0)
             return false;
-        if (relative && !id_translate(container, container_count, &to))
+        if (relative && !oci_id_map_translate(container, container_count, &to))
             return false;
         text_format(lines, "%u %u %u\n", from, to, size);
         if (*at == '\0')

@@ -129,6 +129,10 @@ struct error *rootfs_pivot(const struct rootfs *root, bool no_pivot) {
 
 struct error *rootfs_propagate(const struct oci_config *config) {
     unsigned long flags = propagation_flags(config);
+    /* Private or slave the whole tree is since rootfs_enter, and what was mounted since is private or what
+     * its own options say: an rshared volume stays in the peer group of its source (crun #2122). */
+    if ((flags & (MS_PRIVATE | MS_SLAVE)) != 0)
+        flags &= ~(unsigned long)MS_REC;
     if (flags != 0 && mount(NULL, "/", NULL, flags, NULL) < 0)
         return error_system(errno, "set propagation of", "/ (linux.rootfsPropagation)");
     return NULL;

@@ -72,6 +72,23 @@ value_of() { # CONTROLLER V1-FILE V2-FILE
     is "$(pf_run | cut -f2)" 0
 }
 
+@test "cpuset: a parent that others made and left empty is filled from its own" {
+    local directory=/sys/fs/cgroup/cpuset
+    [ -e "$directory/cpuset.cpus" ] && [ ! -e "$directory/cgroup.controllers" ] || skip "no cpuset hierarchy of v1"
+    mkdir -p "$directory/$ID-outer/inner"
+    configure --arg path "/$ID-outer/inner/leaf" '.linux.cgroupsPath = $path'
+    command_is grep Cpus_allowed_list /proc/self/status
+    run pf_run
+    ended 0 Cpus_allowed_list
+    is "$(cat "$directory/$ID-outer/inner/cpuset.cpus")" "$(cat "$directory/cpuset.cpus")"
+    is "$(cat "$directory/$ID-outer/cpuset.mems")" "$(cat "$directory/cpuset.mems")"
+    # a leaf that was there stays, as others made it
+    mkdir "$directory/$ID-outer/inner/leaf"
+    run pf_run
+    ended 0 Cpus_allowed_list
+    rmdir "$directory/$ID-outer/inner/leaf" "$directory/$ID-outer/inner" "$directory/$ID-outer"
+}
+
 @test "devices: what is not allowed cannot be opened" {
     needs devices
     grep -q " tun$" /proc/misc || skip "the test's device is missing: c 10:200, tun" # opening it asks for no capability

@@ -468,6 +468,18 @@ WORDS
     is "$private" 0
 }
 
+@test "crun #2122: an rshared volume is a peer of its source, also below a root that is rprivate or rslave" {
+    mount -t tmpfs tmpfs "$WORK/source" && mount --make-shared "$WORK/source" && mkdir "$WORK/source/sub"
+    group=$(awk -v path="$WORK/source" '$5 == path { print $7 }' /proc/self/mountinfo)
+    bind /data rbind rshared
+    command_is awk '$5 == "/data" || $5 == "/proc" { print $5, ($7 == "-" ? "private" : $7) }' /proc/self/mountinfo
+    private=$(configure '.linux.rootfsPropagation = "rprivate"' && pf_run | sort | xargs)
+    slave=$(configure '.linux.rootfsPropagation = "rslave"' && pf_run | sort | xargs)
+    umount -R "$WORK/source"
+    is "$private" "/data $group /proc private"
+    is "$slave" "/data $group /proc private"
+}
+
 @test "crun #2178: /sys of the host, where the user namespace may make none, is read-only as a whole" {
     user_namespace
     configure '.linux.namespaces |= map(select(.type != "network")) | .mounts |= map(if .destination == "/sys" then .options = ["nosuid"] else . end)'

@@ -390,6 +390,28 @@ devices_are() { # JQ
     is "$(stat -c '%u %g %a' /dev/null)" "$before"
 }
 
+@test "devices: one that the host has no node for is made for a user namespace, with mode and owner" {
+    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
+    configure '.linux.namespaces += [{type: "user"}]
+      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+    devices_are '[{path: "/dev/mine", type: "c", major: 1, minor: 5, fileMode: 111, uid: 10, gid: 11}, {path: "/dev/mine0", type: "c", major: 1, minor: 3},
+      {path: "/dev/null", type: "c", major: 1, minor: 3, fileMode: 384}]'
+    script_is 'stat -c "%n %t:%T %a %u:%g" /dev/mine /dev/mine0 /dev/null; head -c 4 /dev/mine | wc -c; echo x >/dev/mine0; grep " /dev/mine" /proc/self/mountinfo'
+    run pf_run
+    ended 0
+    is "$(head -n 4 <<<"$output" | paste -sd,)" "/dev/mine 1:5 157 10:11,/dev/mine0 1:3 666 0:0,/dev/null 1:3 666 65534:65534,4"
+    contains "$output" "nosuid,noexec"
+    # with no uid of the container for its owner, it is an error as before
+    configure '.linux.devices[0].uid = 100000'
+    run pf_run
+    ended 1 "linux.devices[0]"
+    # a sandbox has the host's own node or none
+    configure '.linux.devices[0].uid = 10'
+    POLICY=''
+    run pf_run
+    ended 1 "/dev/mine"
+}
+
 @test "crun #1745: a read-only root without a /dev of its own: the devices of the image serve" {
     configure '.root.readonly = true | .mounts |= map(select(.destination | startswith("/dev") | not))'
     mknod -m 666 "$ROOT/dev/null" c 1 3

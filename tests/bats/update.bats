@@ -46,7 +46,9 @@ needs_v1() { # CONTROLLER
     pf update --memory 1g --memory-swap 1g "$ID"
     pf update --memory 16m --memory-swap 16m "$ID"
     is "$(value_of memory memory.limit_in_bytes memory.max)" 16777216
-    pf update --memory -1 --memory-swap -1 "$ID"
+    pf update --memory -1 "$ID" # lifts both
+    is "$(stored .memory.swap)" -1
+    [ "$(value_of memory memory.memsw.limit_in_bytes -)" -gt 1000000000000 ]
     is "$(stored .memory.limit)" -1
     [ "$(value_of memory memory.limit_in_bytes memory.max)" -gt 1000000000000 ]
 }
