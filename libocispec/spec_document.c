@@ -114,7 +114,8 @@ static void mapping_write(struct json_writer *json, const char *key, uint32_t ho
     json_array_end(json);
 }
 
-static void linux_write(bool rootless, uint32_t uid, uint32_t gid, struct json_writer *json) {
+static void linux_write(bool rootless, uint32_t uid, uint32_t gid, bool cgroup_namespace,
+                        struct json_writer *json) {
     json_key(json, "linux");
     json_object_begin(json);
     if (rootless) {
@@ -132,11 +133,13 @@ static void linux_write(bool rootless, uint32_t uid, uint32_t gid, struct json_w
         json_array_end(json);
         json_object_end(json);
     }
-    const char *const *namespaces = rootless ? LIST("pid", "ipc", "uts", "mount", "cgroup", "user")
+    const char *const *namespaces = rootless ? LIST("pid", "ipc", "uts", "mount", "user", "cgroup")
                                              : LIST("pid", "network", "ipc", "uts", "mount", "cgroup");
     json_key(json, "namespaces");
     json_array_begin(json);
     for (; *namespaces != NULL; namespaces++) {
+        if (!cgroup_namespace && strcmp(*namespaces, "cgroup") == 0)
+            continue;
         json_object_begin(json);
         json_member_string(json, "type", *namespaces);
         json_object_end(json);
@@ -147,7 +150,8 @@ static void linux_write(bool rootless, uint32_t uid, uint32_t gid, struct json_w
     json_object_end(json);
 }
 
-void oci_spec_document(bool rootless, uint32_t uid, uint32_t gid, struct json_writer *json) {
+void oci_spec_document(bool rootless, uint32_t uid, uint32_t gid, bool cgroup_namespace,
+                       struct json_writer *json) {
     json_object_begin(json);
     json_member_string(json, "ociVersion", "1.2.0");
     process_write(json);
@@ -158,7 +162,7 @@ void oci_spec_document(bool rootless, uint32_t uid, uint32_t gid, struct json_wr
     json_object_end(json);
     json_member_string(json, "hostname", "pinfold");
     mounts_write(rootless, json);
-    linux_write(rootless, uid, gid, json);
+    linux_write(rootless, uid, gid, cgroup_namespace, json);
     json_object_end(json);
 }
 

@@ -7,8 +7,9 @@
 #include "base/json.h"
 
 /* Writes it. `rootless`: for a caller without privileges; `uid` and `gid` are the caller's, which root in the
- * container's user namespace stands for. They are not looked at otherwise. */
-void oci_spec_document(bool rootless, uint32_t uid, uint32_t gid, struct json_writer *json);
+ * container's user namespace stands for. They are not looked at otherwise. `cgroup_namespace`: with one. */
+void oci_spec_document(bool rootless, uint32_t uid, uint32_t gid, bool cgroup_namespace,
+                       struct json_writer *json);
 
 /* Appends compact JSON (as a json_writer makes it) to `text`, in lines, indented by four blanks, with a
  * newline at the end: for documents that people edit. */

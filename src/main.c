@@ -179,9 +179,21 @@ static void log_write(const struct global_options *global, const char *message) 
 }
 
 /* containerd takes a missing log file for an error of its own. */
-static void log_open(const struct global_options *global) {
-    if (global->log != NULL)
-        fd_close(open(global->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644));
+static struct error *log_open(const struct global_options *global) {
+    if (global->log == NULL)
+        return NULL;
+    fd_owned int fd = open(global->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0644);
+    return fd < 0 ? error_system(errno, "open", "%s (--log)", global->log) : NULL;
+}
+
+/* What ends and removes a container does so without a log, too: an engine keeps it in a directory that may be
+ * gone by then. */
+static struct error *log_verdict(struct error *error, const char *command) {
+    if (error == NULL || (strcmp(command, "delete") != 0 && strcmp(command, "kill") != 0))
+        return error;
+    fprintf(stderr, "pinfold: warning: %s\n", error->message);
+    error_free(error);
+    return NULL;
 }
 
 static struct error *cgroup_manager_parse(const char *name, bool systemd, enum cgroup_manager *out) {
@@ -223,7 +235,7 @@ static struct error *dispatch(struct global_options *global, int argc, char **ar
     };
     struct error *error = options_parse("pinfold", options, argc, argv, &first, &help);
     global->log_json = log_format != NULL && strcmp(log_format, "json") == 0;
-    log_open(global);
+    error_owned unopened = log_open(global);
     TRY(error); /* into the log, too */
     if (version) {
         version_print();
@@ -234,6 +246,9 @@ static struct error *dispatch(struct global_options *global, int argc, char **ar
         *exit_status = help ? 0 : 1;
         return NULL;
     }
+    struct error *verdict = log_verdict(unopened, argv[first]);
+    unopened = NULL;
+    TRY(verdict);
     if (log_format != NULL && !global->log_json && strcmp(log_format, "text") != 0)
         return error_new(ERROR_USAGE, "--log-format: expected text or json, found \"%s\"", log_format);
     TRY(cgroup_manager_parse(manager, systemd, &global->runtime.cgroup_manager));

@@ -16,6 +16,7 @@
 #include "cli/log_parts.h"
 #include "cli/options.h"
 #include "container/process.h"
+#include "facts/passwd.h"
 
 struct pid_list {
     pid_t *items;
@@ -74,7 +75,13 @@ static void start_append(unsigned long long ticks, struct text *row) {
     text_format(row, "%-5s ", text);
 }
 
-static void row_print(pid_t pid) {
+/* The machine's name for a user where its passwd has one: no name service, which could hang. */
+static char *user_name(const struct text *passwd, uid_t uid) {
+    char *name = passwd_name(text_string(passwd), passwd->length, uid);
+    return name != NULL ? name : text_formatted("%u", uid);
+}
+
+static void row_print(pid_t pid, const struct text *passwd) {
     text_owned struct text stat_bytes = {0};
     if (!process_file(pid, "stat", &stat_bytes))
         return;
@@ -95,8 +102,8 @@ static void row_print(pid_t pid) {
     memory_owned char *directory = text_formatted("/proc/%d", (int)pid);
     text_owned struct text row = {0};
     unsigned long seconds = (user + system) / (unsigned long)sysconf(_SC_CLK_TCK);
-    text_format(&row, "%-8u %7d %7d  0 ", stat(directory, &status) == 0 ? status.st_uid : 0, (int)pid,
-                parent);
+    memory_owned char *owner = user_name(passwd, stat(directory, &status) == 0 ? status.st_uid : 0);
+    text_format(&row, "%-8s %7d %7d  0 ", owner, (int)pid, parent);
     start_append(start, &row);
     if (terminal == 0)
         text_append(&row, "?        ");
@@ -110,9 +117,11 @@ static void row_print(pid_t pid) {
 }
 
 static void print_table(const struct pid_list *pids) {
+    text_owned struct text passwd = {0};
+    error_ignore(file_read(AT_FDCWD, "/etc/passwd", PASSWD_BYTES_MAX, &passwd)); /* without it: numbers */
     puts("UID          PID    PPID  C STIME TTY          TIME CMD");
     for (size_t i = 0; i < pids->count; i++)
-        row_print(pids->items[i]);
+        row_print(pids->items[i], &passwd);
 }
 
 /* ---- the machine's ps, with the options that were given ---- */

@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "base/memory.h"
+#include "cgroup/cgroup.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 
@@ -27,7 +28,8 @@ struct error *spec_command(const struct global_options *global, int argc, char *
         return NULL;
     }
     json_owned struct json_writer json = {0};
-    oci_spec_document(rootless, geteuid(), getegid(), &json);
+    /* Beside hierarchies of v1 as runc and crun have it: the container's cgroups by the machine's names. */
+    oci_spec_document(rootless, geteuid(), getegid(), cgroup_layout() == CGROUP_LAYOUT_V2, &json);
     text_owned struct text text = {0};
     oci_document_indent(text_string(&json.text), &text);
     if (file[0] == '-' && file[1] == '\0') {

@@ -233,7 +233,7 @@ static void mapping_set(struct oci_id_mapping **mappings, size_t *count, uint32_
  * here. */
 static struct error *frame_read(struct oci_config **out) {
     json_owned struct json_writer json = {0};
-    oci_spec_document(geteuid() != 0, geteuid(), getegid(), &json);
+    oci_spec_document(geteuid() != 0, geteuid(), getegid(), true, &json);
     return oci_config_parse("the sandbox's frame", text_string(&json.text), json.text.length, out);
 }
 

@@ -81,6 +81,22 @@ char *passwd_home(const char *bytes, size_t length, uid_t uid) {
     return NULL;
 }
 
+char *passwd_name(const char *bytes, size_t length, uid_t uid) {
+    const char *end = bytes + length;
+    while (bytes < end) {
+        const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
+        size_t size = (size_t)((newline != NULL ? newline : end) - bytes);
+        const char *name, *digits;
+        size_t name_size, digits_size;
+        uid_t found;
+        if (field(bytes, size, 0, &name, &name_size) && field(bytes, size, 2, &digits, &digits_size) &&
+            parse_uid(digits, digits_size, &found) && found == uid && name_size > 0)
+            return strndup(name, name_size);
+        bytes += size + 1;
+    }
+    return NULL;
+}
+
 void passwd_people(const char *bytes, size_t length, struct string_list *homes) {
     const char *end = bytes + length;
     const char *home;

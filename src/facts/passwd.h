@@ -11,6 +11,8 @@
 /* The home of the first line with this uid, or NULL. Lines that are not passwd lines are passed over; a home
  * that is not an absolute path counts as none. The caller frees it. */
 char *passwd_home(const char *bytes, size_t length, uid_t uid);
+/* The name of the first line with this uid, or NULL; the caller frees it. */
+char *passwd_name(const char *bytes, size_t length, uid_t uid);
 /* Reads a regular file through an O_PATH descriptor, at most PASSWD_BYTES_MAX bytes; NULL for anything else
  * (a FIFO, a device, a directory: never opened). The caller frees it. */
 char *passwd_read(int path_fd, size_t *length);

@@ -100,6 +100,9 @@ teardown() { teardown_container; }
     is "$(jq -c '.linux.uidMappings[0] | [.containerID, .size]' "$WORK/new/config.json")" '[0,1]'
     # CVE-2022-29162: no inheritable capabilities in the template
     is "$(jq -c '.process.capabilities.inheritable // []' "$WORK/new/config.json")" '[]'
+    # a cgroup namespace where cgroups are those of v2 alone, as runc and crun have it
+    case $(stat -fc %T /sys/fs/cgroup) in cgroup2fs) namespace=true ;; *) namespace=false ;; esac
+    is "$(jq '[.linux.namespaces[].type] | index("cgroup") != null' "$WORK/new/config.json")" $namespace
     before=$(cat "$WORK/new/config.json")
     run "$PINFOLD" spec --bundle "$WORK/new"
     ended 1 "config.json exists"

@@ -227,6 +227,21 @@ teardown() { teardown_container; }
     [ -f "$WORK/log.json" ]
 }
 
+@test "--log: a file that cannot be opened is an error, except where a container is ended and removed" {
+    for words in "list" "state $ID" "run --bundle $BUNDLE $ID"; do
+        # shellcheck disable=SC2086
+        run pf --log "$WORK/none/log" $words
+        ended 1 "open $WORK/none/log (--log)"
+    done
+    start_sleeper
+    run pf --log "$WORK/none/log" kill "$ID" KILL
+    ended 0 "warning: open $WORK/none/log (--log)"
+    run pf --log "$WORK/none/log" delete --force "$ID"
+    ended 0
+    run pf state "$ID"
+    ended 1 "does not exist"
+}
+
 @test "--log: bytes that are not UTF-8 and control characters come out as valid JSON" {
     command_is $'/no/\x01\x7f"\\such'
     run pf --log "$WORK/log.json" --log-format json run --bundle "$BUNDLE" "$ID"

@@ -98,7 +98,7 @@ freezer_or_unified() { # the container's directory in some hierarchy
     ended 0
     is "${#lines[@]}" 4
     matches "${lines[0]}" '^UID +PID +PPID +C +STIME +TTY +TIME +CMD$'
-    is "$(awk -v pid="$pid" '$2 == pid { print $1, $2, $8, $9 }' <<<"$output")" "0 $pid sleep 1000"
+    is "$(awk -v pid="$pid" '$2 == pid { print $1, $2, $8, $9 }' <<<"$output")" "$(id -un) $pid sleep 1000"
     lacks "$output" $'\033'
     [ -x /usr/bin/ps ] || [ -x /bin/ps ] || skip "this machine has no ps"
     run pf ps --format table "$ID" -o pid,args
@@ -107,6 +107,14 @@ freezer_or_unified() { # the container's directory in some hierarchy
     contains "$output" "$pid sleep 1000"
     run pf ps "$ID" -o args
     ended 1 "no column PID"
+}
+
+@test "ps: users by the names that the machine's passwd has, else by their numbers" {
+    configure '.process.user = {uid: 54321, gid: 1}'
+    start_sleeper
+    pf exec --detach --user 65534 "$ID" sleep 999
+    wait_for sh -c "[ \$(wc -l <$(freezer_or_unified)/cgroup.procs) = 2 ]"
+    is "$(pf ps "$ID" | awk 'NR > 1 { print $1, $9 }' | sort | paste -sd,)" "54321 1000,$(id -un 65534) 999"
 }
 
 @test "ps: a container that is not there, a format that is none" {

@@ -51,7 +51,9 @@ new_bundle() { # DIR
     local template=$BATS_RUN_TMPDIR/config-template.json
     if [ ! -e "$template" ]; then
         (cd "$BUNDLE" && "$PINFOLD" spec)
-        configure '.process.terminal = false | .process.args = ["true"] | .root.readonly = false'
+        # the same on every layout of cgroups
+        configure '.process.terminal = false | .process.args = ["true"] | .root.readonly = false
+          | .linux.namespaces |= map(select(.type != "cgroup")) + [{type: "cgroup"}]'
         cp "$BUNDLE/config.json" "$template"
     fi
     cp "$template" "$BUNDLE/config.json"

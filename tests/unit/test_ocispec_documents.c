@@ -14,7 +14,7 @@
 
 static struct oci_config *spec(bool rootless) {
     json_owned struct json_writer json = {0};
-    oci_spec_document(rootless, 1000, 1001, &json);
+    oci_spec_document(rootless, 1000, 1001, true, &json);
     struct oci_config *config = NULL;
     struct error *error = oci_config_parse("config.json", json.text.data, json.text.length, &config);
     if (error != NULL)
@@ -110,7 +110,7 @@ static void indentation(void **state) {
                                    "}\n");
     /* The same document, laid out otherwise. */
     json_owned struct json_writer compact = {0};
-    oci_spec_document(false, 0, 0, &compact);
+    oci_spec_document(false, 0, 0, true, &compact);
     text_owned struct text indented = {0};
     oci_document_indent(compact.text.data, &indented);
     struct oci_config *first = NULL;
