@@ -391,9 +391,7 @@ devices_are() { # JQ
 }
 
 @test "devices: one that the host has no node for is made for a user namespace, with mode and owner" {
-    chmod 755 "$WORK" "$BATS_RUN_TMPDIR" "$BUNDLE"
-    configure '.linux.namespaces += [{type: "user"}]
-      | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 65536}] | .linux.gidMappings = .linux.uidMappings'
+    user_namespace
     devices_are '[{path: "/dev/mine", type: "c", major: 1, minor: 5, fileMode: 111, uid: 10, gid: 11}, {path: "/dev/mine0", type: "c", major: 1, minor: 3},
       {path: "/dev/null", type: "c", major: 1, minor: 3, fileMode: 384}]'
     script_is 'stat -c "%n %t:%T %a %u:%g" /dev/mine /dev/mine0 /dev/null; head -c 4 /dev/mine | wc -c; echo x >/dev/mine0; grep " /dev/mine" /proc/self/mountinfo'
