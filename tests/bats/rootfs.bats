@@ -159,6 +159,31 @@ ptmx pts/ptmx"
     [ ! -e /b ]
 }
 
+@test "CVE-2021-30465: a directory that is exchanged for a link all the while: nothing is made or mounted outside the root" {
+    mkdir "$WORK/outside" "$ROOT/place" && ln -s "$WORK/outside" "$ROOT/link" && echo content >"$WORK/file"
+    python3 -c '
+import ctypes, os, sys
+libc, one, other = ctypes.CDLL(None), sys.argv[1].encode() + b"/place", sys.argv[1].encode() + b"/link"
+while os.getppid() != 1: libc.renameat2(-100, one, -100, other, 2) # RENAME_EXCHANGE' "$ROOT" 3>&- &
+    swapper=$!
+    # who looks where the path leads, and then makes something there by path, is deceived
+    run timeout 30 python3 -c '
+import os, sys
+place, outside = sys.argv[1] + "/place", sys.argv[2]
+while not os.listdir(outside):
+    if os.path.realpath(place) == place:
+        os.makedirs(place + "/made", exist_ok=True)
+print("deceived")' "$ROOT" "$WORK/outside"
+    is "$output" deceived
+    rm -rf "$WORK/outside/made" "$ROOT/place/made" "$ROOT/link/made"
+    configure --arg file "$WORK/file" '.mounts += [{destination: "/place/made/here", type: "tmpfs", source: "tmpfs"},
+      {destination: "/place/file", type: "bind", source: $file, options: ["bind"]}]'
+    for _ in $(seq 12); do run pf_run; done
+    kill "$swapper"
+    wait "$swapper" || :
+    is "$(ls -A "$WORK/outside")" ""
+}
+
 @test "CVE-2024-45310: no directory or file of a missing destination is made outside the root" {
     mkdir "$WORK/outside"
     ln -s "$WORK/outside" "$ROOT/data"
