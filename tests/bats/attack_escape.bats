@@ -32,6 +32,7 @@ teardown() {
     run pf exec "$ID" sh -c "for fd in /proc/$init/fd/*; do ls \$fd/../../.. 2>/dev/null; done; ls /proc/$init/root/ /proc/$init/cwd/"
     lacks "$output" rootfs
     contains "$output" "Permission denied"
+    lacks "$(tr '\0' '\n' <"/proc/$(state_of .pid "$ID-second")/environ")" canary-value
     # and by itself it holds streams, its channel and the socket for start alone
     for descriptor in "/proc/$(state_of .pid "$ID-second")/fd"/*; do
         case $(readlink "$descriptor") in
@@ -53,6 +54,8 @@ teardown() {
         pf delete --force "$ID"
     fi
     AGENT_CANARY=canary-value pf_create
+    # a second layer, seen from outside: it no longer has the environment
+    lacks "$(tr '\0' '\n' <"/proc/$(state_of .pid)/environ")" canary-value
     run pf exec "$ID" sh -c "$look"
     lacks "$output" canary-value
     lacks "$output" "$ROOT"

@@ -175,7 +175,10 @@ os.execv(sys.argv[2], sys.argv[2:])' "$@"
     for kind in fifo zero directory link; do
         rm -rf "$ROOT/etc/passwd"
         case $kind in
-        fifo) mkfifo "$ROOT/etc/passwd" ;;
+        fifo)
+            mkfifo "$ROOT/etc/passwd"
+            is "$(timeout 0.5 cat "$ROOT/etc/passwd" || echo $?)" 124 # whoever opens it waits
+            ;;
         zero) mknod "$ROOT/etc/passwd" c 1 5 ;;
         directory) mkdir "$ROOT/etc/passwd" ;;
         link) ln -s /proc/1/root/etc/passwd "$ROOT/etc/passwd" ;;

@@ -404,6 +404,7 @@ devices_are() { # JQ
     is "$(stat -c '%u %g %a' /dev/null)" "$before"
 }
 
+# Their owner is none of the namespace's: the kernel itself refuses. attack_escape.bats has a root to whom they belong.
 @test "crun #1845: devices of a user namespace are the host's own, and stay as they are" {
     user_namespace
     before=$(stat -c '%u %g %a' /dev/null)
