@@ -447,6 +447,8 @@ WORDS
 @test "crun #2059: a bind of a shared mount leaks nothing to the host" {
     mount -t tmpfs tmpfs "$WORK/source" && mount --make-shared "$WORK/source" && mkdir "$WORK/source/sub"
     mount -t tmpfs tmpfs "$WORK/source/sub"
+    # a mere copy is a peer of what it copies, in another mount namespace too
+    matches "$(unshare -m --propagation unchanged sh -c 'mkdir "$1/copy" && mount --bind "$1/source" "$1/copy" && grep " $1/copy " /proc/self/mountinfo' - "$WORK")" ' shared:[0-9]'
     bind /data rbind
     command_is awk '$5 ~ "^/data" { print ($7 == "-" ? "private" : $7) }' /proc/self/mountinfo
     found=$(pf_run | xargs)
@@ -482,6 +484,9 @@ WORDS
 
 @test "crun #2178: /sys of the host, where the user namespace may make none, is read-only as a whole" {
     user_namespace
+    # a mere bind leaves it as it is there
+    is "$(unshare -U -r -m sh -c 'mkdir "$1/sys" && mount --rbind /sys "$1/sys" && awk -v p="$1/sys" "\$5 == p { print \$6 }" /proc/self/mountinfo' - "$WORK")" \
+        "$(awk '$5 == "/sys" { print $6 }' /proc/self/mountinfo)"
     configure '.linux.namespaces |= map(select(.type != "network")) | .mounts |= map(if .destination == "/sys" then .options = ["nosuid"] else . end)'
     command_is awk '$5 ~ "^/sys" { print $6 }' /proc/self/mountinfo
     run pf_run

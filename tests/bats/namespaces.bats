@@ -145,7 +145,10 @@ boottime 2000000 0"
 }
 
 @test "CVE-2019-16884: the same with /proc as a symbolic link of the image" {
-    rmdir "$ROOT/proc" && mkdir -p "$ROOT/fake/sys/kernel" && echo untouched >"$ROOT/fake/sys/kernel/shmmni" && ln -s fake "$ROOT/proc"
+    rmdir "$ROOT/proc" && mkdir -p "$ROOT/fake/sys/kernel" && : >"$ROOT/fake/sys/kernel/shmmni" && ln -s fake "$ROOT/proc"
+    chroot "$ROOT" sh -c 'echo 78 >/proc/sys/kernel/shmmni' # who writes by path writes there
+    is "$(cat "$ROOT/fake/sys/kernel/shmmni")" 78
+    echo untouched >"$ROOT/fake/sys/kernel/shmmni"
     configure '.mounts |= map(select(.destination != "/proc")) | .mounts += [{destination: "/real", type: "proc", source: "proc"}]
       | .linux.sysctl = {"kernel.shmmni": "78"} | .linux.maskedPaths = [] | .linux.readonlyPaths = []'
     command_is cat /real/sys/kernel/shmmni
