@@ -62,7 +62,12 @@ in_terminal() { # WORD...
     ended 1 console
 }
 
-# Receives one descriptor as conmon does: one byte or more, exactly one descriptor, then reads what comes from it.
+# Receives one descriptor as conmon does: one byte or more, exactly one descriptor, then reads what comes from it, into
+# $WORK/received.
+receive_at() { # SOCKET
+    receiver "$1" "$WORK/received" &
+    wait_for test -S "$1"
+}
 receiver() { # SOCKET OUTPUT
     timeout 30 python3 -c '
 import array, os, socket, sys
@@ -88,8 +93,7 @@ except OSError:
 }
 
 @test "create with a console socket: the terminal's master end is sent" {
-    receiver "$WORK/socket" "$WORK/received" &
-    wait_for test -S "$WORK/socket"
+    receive_at "$WORK/socket"
     script_is 'tty; echo said'
     pf_create --console-socket "$WORK/socket"
     pf start "$ID"
@@ -102,8 +106,7 @@ except OSError:
 @test "youki #2915: a console socket whose path is longer than an address holds" {
     long=$WORK/$(printf '%0120d' 1)
     mkdir "$long"
-    receiver "$long/socket" "$WORK/received" &
-    wait_for test -S "$long/socket"
+    receive_at "$long/socket"
     script_is 'echo said'
     pf_create --console-socket "$long/socket"
     pf start "$ID"
@@ -113,8 +116,7 @@ except OSError:
 @test "exec --detach with a console socket, a process file and a pid file (as conmon calls it)" {
     configure '.process.terminal = false'
     start_sleeper
-    receiver "$WORK/socket" "$WORK/received" &
-    wait_for test -S "$WORK/socket"
+    receive_at "$WORK/socket"
     jq '.process | .terminal = true | .args = ["sh", "-c", "tty; echo said"]' "$BUNDLE/config.json" >"$WORK/process.json"
     pf exec --pid-file "$WORK/pid" --process "$WORK/process.json" --detach --console-socket "$WORK/socket" "$ID"
     matches "$(cat "$WORK/pid")" '^[0-9]+$'
@@ -124,8 +126,7 @@ except OSError:
 @test "consoleSize is the size of the terminal" {
     configure '.process.consoleSize = {height: 33, width: 111}'
     script_is 'stty size'
-    receiver "$WORK/socket" "$WORK/received" &
-    wait_for test -S "$WORK/socket"
+    receive_at "$WORK/socket"
     pf_create --console-socket "$WORK/socket"
     pf start "$ID"
     wait_for grep -q "33 111" "$WORK/received"
