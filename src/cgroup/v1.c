@@ -1,5 +1,4 @@
 /* The files of cgroup v1 (Documentation/admin-guide/cgroup-v1). */
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -90,47 +89,7 @@ struct error *cgroup_v1_memory(const char *directory, const struct oci_memory *m
     return NULL;
 }
 
-static int64_t number_read(const char *directory, const char *file) {
-    memory_owned char *value = cgroup_file_read(directory, file);
-    return value != NULL ? strtoll(value, NULL, 10) : 0;
-}
-
-/* What a runtime of one period is in another one, rounded up. */
-static int64_t runtime_scaled(int64_t runtime, int64_t from, int64_t to) {
-    return runtime > 0 && from > 0 ? (runtime * to + from - 1) / from : 0;
-}
-
-/* A new cgroup has no real-time budget, and one below it can have none either (sched-rt-group.rst). The one
- * above the containers that are given no path is pinfold's own: it gets what those below it have, with this
- * one. That is never taken back, as it is lost with the cgroup. */
-static struct error *realtime_pass(const char *directory, const struct oci_cpu *cpu) {
-    memory_owned char *parent = cgroup_path_parent(directory);
-    if (!cgroup_wanted(cpu->realtime_runtime) || !text_ends_with(parent, "/pinfold"))
-        return NULL;
-    int64_t period = number_read(parent, "cpu.rt_period_us");
-    int64_t own_period = cgroup_wanted_unsigned(cpu->realtime_period)
-                             ? (int64_t)cpu->realtime_period.value
-                             : number_read(directory, "cpu.rt_period_us");
-    int64_t sum = runtime_scaled(cpu->realtime_runtime.value, own_period, period);
-    DIR *stream = opendir(parent);
-    if (stream == NULL)
-        return error_system(errno, "open", "%s", parent);
-    for (struct dirent *entry; (entry = readdir(stream)) != NULL;) {
-        memory_owned char *other = text_formatted("%s/%s", parent, entry->d_name);
-        if (entry->d_type == DT_DIR && entry->d_name[0] != '.' && strcmp(other, directory) != 0)
-            sum += runtime_scaled(number_read(other, "cpu.rt_runtime_us"),
-                                  number_read(other, "cpu.rt_period_us"), period);
-    }
-    closedir(stream);
-    if (sum <= number_read(parent, "cpu.rt_runtime_us"))
-        return NULL;
-    memory_owned char *value = text_formatted("%" PRId64, sum);
-    return error_context(cgroup_file_write(parent, "cpu.rt_runtime_us", value),
-                         "linux.resources.cpu.realtimeRuntime");
-}
-
 struct error *cgroup_v1_cpu(const char *directory, const struct oci_cpu *cpu) {
-    TRY(realtime_pass(directory, cpu));
     cgroup_settings_owned struct cgroup_settings settings = {0};
     if (cgroup_wanted_unsigned(cpu->shares))
         cgroup_settings_add(&settings, "linux.resources.cpu.shares", "cpu", "cpu.shares",

@@ -72,18 +72,6 @@ value_of() { # CONTROLLER V1-FILE V2-FILE
     is "$(pf_run | cut -f2)" 0
 }
 
-@test "cpu.realtimeRuntime: the cgroup above containers without a path of their own has the budget of all" {
-    local top=/sys/fs/cgroup/cpu
-    [ -e $top/cpu.rt_runtime_us ] && [ "$(cat $top/cpu.rt_runtime_us)" -gt 10000 ] || skip "no real-time budget for groups"
-    configure 'del(.linux.cgroupsPath) | .linux.resources.cpu = {realtimeRuntime: 1000, realtimePeriod: 100000}'
-    start_sleeper
-    is "$(value_of cpu cpu.rt_runtime_us -) $(value_of cpu cpu.rt_period_us -)" "1000 100000"
-    # a second one beside it
-    pf run --bundle "$BUNDLE" --detach "$ID-2" </dev/null >"$WORK/second" 2>&1
-    pf update --cpu-rt-runtime 2000 "$ID"
-    is "$(value_of cpu cpu.rt_runtime_us -)" 2000
-}
-
 @test "cpuset: a parent that others made and left empty is filled from its own" {
     local directory=/sys/fs/cgroup/cpuset
     [ -e "$directory/cpuset.cpus" ] && [ ! -e "$directory/cgroup.controllers" ] || skip "no cpuset hierarchy of v1"
