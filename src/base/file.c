@@ -9,14 +9,16 @@
 #include "base/fd.h"
 #include "base/memory.h"
 
+#define FIRST_READ 4096
+
 struct error *file_read(int directory, const char *path, size_t limit, struct text *out) {
     fd_owned int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
     if (fd < 0)
         return error_system(errno, "open", "%s", path);
-    char buffer[16384];
-    size_t total = 0;
-    for (;;) {
-        ssize_t length = read(fd, buffer, sizeof buffer);
+    /* Straight into the text: a buffer on the stack costs a page fault for each of its pages, read or not. */
+    for (size_t total = 0;;) {
+        size_t room = total < FIRST_READ ? FIRST_READ : total;
+        ssize_t length = read(fd, text_room(out, room), room);
         if (length < 0 && errno == EINTR)
             continue;
         if (length < 0)
@@ -26,7 +28,7 @@ struct error *file_read(int directory, const char *path, size_t limit, struct te
         total += (size_t)length;
         if (total > limit)
             return error_new(ERROR_INVALID, "%s: larger than the %zu bytes allowed", path, limit);
-        text_append_bytes(out, buffer, (size_t)length);
+        text_grown(out, (size_t)length);
     }
 }
 

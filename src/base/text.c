@@ -16,6 +16,17 @@ static void text_reserve(struct text *text, size_t more) {
     text->capacity = capacity;
 }
 
+char *text_room(struct text *text, size_t length) {
+    text_reserve(text, length);
+    text->data[text->length] = '\0';
+    return text->data + text->length;
+}
+
+void text_grown(struct text *text, size_t length) {
+    text->length += length;
+    text->data[text->length] = '\0';
+}
+
 void text_append_bytes(struct text *text, const void *bytes, size_t length) {
     text_reserve(text, length);
     if (length > 0)

@@ -12,6 +12,9 @@ struct text {
 };
 
 void text_append(struct text *text, const char *string);
+/* Room for `length` bytes at the end, to be written to by the caller; text_grown then says how many were. */
+char *text_room(struct text *text, size_t length);
+void text_grown(struct text *text, size_t length);
 void text_append_bytes(struct text *text, const void *bytes, size_t length);
 void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_vformat(struct text *text, const char *format, va_list arguments)

@@ -431,8 +431,7 @@ static struct error *warden_begin(struct creation *creation) {
     struct warden_plan plan = {.subject = creation->subject,
                                .policy_origin = creation->prepared.policy->origin,
                                .init_pid = creation->pid,
-                               .denied = hardened->denied,
-                               .observed = hardened->observed};
+                               .rules = {.denied = hardened->denied, .observed = hardened->observed}};
     string_list_owned struct string_list decoys = {0};
     for (size_t i = 0; i < hardened->decoys_count; i++)
         string_list_append(&decoys, hardened->decoys[i].path);

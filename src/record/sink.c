@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "record/internal.h"
 
@@ -22,6 +23,7 @@
  * write permission), so that it is waited for this long and then done without. */
 #define LOCK_WAIT_MS 250
 #define LOCK_HOPELESS_MS 1000
+#define GROUPS_MAX (1024 * 1024)
 
 int64_t record_wall_ms(void) {
     struct timespec now;
@@ -69,9 +71,10 @@ static bool is_machine_root(void) {
 
 /* The gid of `adm`, or -1. By hand: getgrnam loads NSS modules, which a static binary cannot. */
 static gid_t adm_group(void) {
-    char groups[65536];
-    read_small("/etc/group", groups, sizeof groups);
-    for (char *line = groups; line != NULL && *line != '\0';) {
+    text_owned struct text groups = {0};
+    error_ignore(
+        file_read(AT_FDCWD, "/etc/group", GROUPS_MAX, &groups)); /* what was read is looked through */
+    for (const char *line = text_string(&groups); line != NULL && *line != '\0';) {
         unsigned gid;
         if (text_starts_with(line, "adm:") && sscanf(line, "adm:%*[^:]:%u", &gid) == 1)
             return (gid_t)gid;

@@ -1,5 +1,4 @@
-/* What the warden and the guardian may still call (DESIGN.md section 4): the warden reads what a hostile
- * workload wrote. */
+/* What the warden may still call (DESIGN.md section 4): it reads what a hostile workload wrote. */
 #include <errno.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
@@ -104,21 +103,12 @@ static const char *const calls_of_warden[] = {
     "prctl",
 };
 
-/* It waits, ends two processes, and writes one record. */
-static const char *const calls_of_guardian_only[] = {"kill", "wait4", "waitid"};
-
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-fallible confine_calls(enum confined_process who) {
-    const char *names[COUNT(calls_of_warden) + COUNT(calls_of_guardian_only)];
-    unsigned count = 0;
-    for (size_t i = 0; i < COUNT(calls_of_warden); i++)
-        names[count++] = calls_of_warden[i];
-    for (size_t i = 0; who == CONFINED_GUARDIAN && i < COUNT(calls_of_guardian_only); i++)
-        names[count++] = calls_of_guardian_only[i];
+fallible confine_calls(void) {
     /* ENOSYS, EINVAL: a machine whose ABI libseccomp does not know, or a kernel without filters. */
-    if (sys_seccomp_only(names, count) < 0 && errno != ENOSYS && errno != EINVAL)
-        return error_system(errno, "seccomp", "for the warden's own processes");
+    if (sys_seccomp_only(calls_of_warden, COUNT(calls_of_warden)) < 0 && errno != ENOSYS && errno != EINVAL)
+        return error_system(errno, "seccomp", "for the warden");
     return NULL;
 }
 

@@ -1,6 +1,9 @@
 /* The descriptors that the warden's program starts with. */
 #pragma once
 
+#include "base/error.h"
+#include "warden/warden.h"
+
 enum warden_fd {
     WARDEN_FD_FIRST = 3,
     WARDEN_FD_PLAN = WARDEN_FD_FIRST,
@@ -10,3 +13,6 @@ enum warden_fd {
     WARDEN_FD_END
 };
 #define WARDEN_FD_COUNT (WARDEN_FD_END - WARDEN_FD_FIRST)
+
+/* plan.c: the plan in a sealed file, from its beginning: warden_plan_read reads it. */
+fallible warden_plan_seal(const struct warden_plan *plan, int *out);

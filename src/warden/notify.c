@@ -171,13 +171,14 @@ static void notification_handle(struct warden_context *context, int listener,
                                 const struct seccomp_notif *request, const char *exec_id) {
     char call[64];
     syscall_name(request->data.arch, request->data.nr, call, sizeof call);
-    const struct oci_seccomp_rule *rule = rule_find(context->denied, call, &request->data);
+    const struct warden_rules *rules = warden_plan_rules(context->plan);
+    const struct oci_seccomp_rule *rule = rule_find(rules->denied, call, &request->data);
     if (rule != NULL) {
         int error = rule->errno_return.set ? (int)rule->errno_return.value : EPERM;
         deny_call(context, listener, request, exec_id, call, error);
         return;
     }
-    if (rule_find(context->observed, call, &request->data) == NULL) {
+    if (rule_find(rules->observed, call, &request->data) == NULL) {
         /* The filter asks for nothing else; if it does, the plan and the filter differ, and the answer is no.
          */
         deny_call(context, listener, request, exec_id, call[0] != '\0' ? call : "unknown", EPERM);

@@ -11,13 +11,13 @@
 #include "egress/egress.h"
 #include "libocispec/config.h"
 #include "record/record.h"
+#include "warden/warden.h"
 
 struct warden_context {
     struct record_log *log;
-    const char *policy_origin;        /* for record_event.rule_origin */
-    const struct oci_seccomp *denied; /* the plan's documents */
-    const struct oci_seccomp *observed;
-    struct wall_sockets wall; /* -1 where there is no wall */
+    const char *policy_origin; /* for record_event.rule_origin */
+    struct warden_plan *plan;  /* for warden_plan_rules */
+    struct wall_sockets wall;  /* -1 where there is no wall */
     pid_t init_pid;
     ino_t pid_namespace;             /* inode of init's pid namespace: which processes are ours */
     struct packet_observer *packets; /* packets.c's own; NULL at first, freed by packets_close */
@@ -44,9 +44,7 @@ void packets_bind(struct warden_context *context);
  */
 void packets_close(struct warden_context *context);
 
-/* confine.c: what hostile bytes could make of the two processes. */
-enum confined_process { CONFINED_WARDEN, CONFINED_GUARDIAN };
-/* From here on only the calls that the process needs. */
-fallible confine_calls(enum confined_process who);
+/* confine.c: what hostile bytes could make of the warden. From here on only the calls that it needs. */
+fallible confine_calls(void);
 /* Drops all capabilities that are not in `keep`. */
 void confine_capabilities(uint64_t keep);

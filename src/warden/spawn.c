@@ -3,49 +3,12 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/json.h"
-#include "libocispec/schema_table.h"
 #include "sys/calls.h"
 #include "warden/launch.h"
 #include "warden/warden.h"
-
-static const struct schema_field change_fields[] = {
-    STRING(OPTIONAL, "reason", warden_change, reason),   STRING(OPTIONAL, "subject", warden_change, subject),
-    STRING(OPTIONAL, "message", warden_change, message), STRING(OPTIONAL, "rule", warden_change, rule),
-    STRING(OPTIONAL, "remedy", warden_change, remedy),
-};
-static const struct schema change_schema = SCHEMA("change", warden_change, change_fields);
-
-static const struct schema_field plan_fields[] = {
-    OBJECT(REQUIRED, "subject", warden_plan, subject, record_subject, record_subject_schema),
-    STRING(OPTIONAL, "policyOrigin", warden_plan, policy_origin),
-    INT64(REQUIRED, "initPid", warden_plan, init_pid),
-    POINTER(OPTIONAL, "denied", warden_plan, denied, oci_seccomp, oci_seccomp_schema),
-    POINTER(OPTIONAL, "observed", warden_plan, observed, oci_seccomp, oci_seccomp_schema),
-    STRINGS(OPTIONAL, "decoys", warden_plan, decoys),
-    OBJECTS(OPTIONAL, "changes", warden_plan, changes, warden_change, change_schema),
-};
-const struct schema warden_plan_schema = SCHEMA("warden plan", warden_plan, plan_fields);
-
-static struct error *plan_seal(const struct warden_plan *plan, int *out) {
-    json_owned struct json_writer json = {0};
-    schema_write(&warden_plan_schema, plan, &json);
-    fd_owned int memory = memfd_create("pinfold-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (memory < 0)
-        return error_system(errno, "memfd_create", "the warden's plan");
-    TRY(fd_write_all(memory, text_string(&json.text), json.text.length, "the warden's plan"));
-    if (fcntl(memory, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return error_system(errno, "seal", "the warden's plan");
-    if (lseek(memory, 0, SEEK_SET) < 0)
-        return error_system(errno, "rewind", "the warden's plan");
-    *out = fd_take(&memory);
-    return NULL;
-}
 
 /* In the child: descriptors to their fixed numbers, nothing else open, no signal blocked or ignored. */
 static int child_run(void *data) {
@@ -81,7 +44,7 @@ static int child_run(void *data) {
 struct error *warden_spawn(const struct warden_plan *plan, int init_channel, int listening, int init_pidfd,
                            pid_t *pid) {
     fd_owned int sealed = -1;
-    TRY(plan_seal(plan, &sealed));
+    TRY(warden_plan_seal(plan, &sealed));
     int descriptors[WARDEN_FD_COUNT] = {sealed, init_channel, listening, init_pidfd};
     fd_owned int pidfd = -1;
     *pid = sys_spawn(child_run, descriptors, &pidfd);

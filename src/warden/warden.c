@@ -28,9 +28,16 @@
 #define GUARDIAN_PATIENCE_MS 150
 #define REAP_PATIENCE_MS 50
 #define LISTENERS_MAX 512
+#define LISTENERS_STEP 8
 #define CLIENTS_MAX 64
 #define BIND_RETRY_MS 250
 #define EVENTS_PER_TURN 64
+
+/* What the loop waits for, before its clients and its listeners. */
+enum { INIT, GUARDIAN, CHANNEL, LISTENING, PACKETS, DECOYS, FIXED };
+
+/* The warden's exit status when it could not begin and has told init so. */
+#define EXIT_NOT_BEGUN 3
 
 struct attended {
     int listener;
@@ -46,8 +53,9 @@ struct warden {
     int listening;
     int clients[CLIENTS_MAX];
     size_t clients_count;
-    struct attended listeners[LISTENERS_MAX];
-    size_t listeners_count;
+    struct attended *listeners; /* as many as were ever attended at once; LISTENERS_MAX at most */
+    size_t listeners_count, listeners_room;
+    struct pollfd *events; /* room for all that the loop waits for */
 };
 
 /* Reading processes of other owners and resolving their paths; ending init; rebinding the packet log. */
@@ -145,6 +153,11 @@ static void take_sockets(struct warden *warden, const struct warden_message *mes
     packets_bind(&warden->context);
 }
 
+static void events_make_room(struct warden *warden) {
+    size_t room = FIXED + CLIENTS_MAX + warden->listeners_room;
+    warden->events = memory_resize(warden->events, room, sizeof *warden->events);
+}
+
 static struct error *take_listener(struct warden *warden, const struct warden_message *message, int *fds,
                                    size_t count) {
     if (count != 1)
@@ -152,6 +165,12 @@ static struct error *take_listener(struct warden *warden, const struct warden_me
     if (warden->listeners_count == LISTENERS_MAX)
         return error_new(ERROR_UNAVAILABLE, "more than %d processes of exec run at once in this container",
                          LISTENERS_MAX);
+    if (warden->listeners_count == warden->listeners_room) {
+        warden->listeners_room += LISTENERS_STEP;
+        warden->listeners =
+            memory_resize(warden->listeners, warden->listeners_room, sizeof *warden->listeners);
+        events_make_room(warden);
+    }
     struct attended *attended = &warden->listeners[warden->listeners_count++];
     attended->listener = fd_take(&fds[0]);
     memcpy(attended->exec_id, message->exec_id, sizeof attended->exec_id);
@@ -285,16 +304,19 @@ static int loop_timeout(const struct warden *warden) {
 }
 
 static _Noreturn void loop(struct warden *warden) {
-    enum { INIT, GUARDIAN, CHANNEL, LISTENING, PACKETS, DECOYS, FIXED };
+    events_make_room(warden);
     for (;;) {
-        struct pollfd events[FIXED + CLIENTS_MAX + LISTENERS_MAX] = {
-            [INIT] = {.fd = warden->init, .events = POLLIN},
-            [GUARDIAN] = {.fd = warden->guardian, .events = POLLIN},
-            [CHANNEL] = {.fd = warden->channel, .events = POLLIN},
-            [LISTENING] = {.fd = warden->listening, .events = POLLIN},
-            [PACKETS] = {.fd = warden->context.wall.packet_log, .events = POLLIN},
-            [DECOYS] = {.fd = warden->context.decoy_group, .events = POLLIN},
+        const int fixed[FIXED] = {
+            [INIT] = warden->init,
+            [GUARDIAN] = warden->guardian,
+            [CHANNEL] = warden->channel,
+            [LISTENING] = warden->listening,
+            [PACKETS] = warden->context.wall.packet_log,
+            [DECOYS] = warden->context.decoy_group,
         };
+        struct pollfd *events = warden->events;
+        for (size_t i = 0; i < FIXED; i++)
+            events[i] = (struct pollfd){.fd = fixed[i], .events = POLLIN};
         size_t clients = warden->clients_count, listeners = warden->listeners_count;
         for (size_t i = 0; i < clients; i++)
             events[FIXED + i] = (struct pollfd){.fd = warden->clients[i], .events = POLLIN};
@@ -303,6 +325,8 @@ static _Noreturn void loop(struct warden *warden) {
                 (struct pollfd){.fd = warden->listeners[i].listener, .events = POLLIN};
         if (poll(events, FIXED + clients + listeners, loop_timeout(warden)) < 0 && errno != EINTR)
             _exit(1); /* the guardian stops the container */
+        const bool init_ended = events[INIT].revents != 0, called = events[LISTENING].revents != 0,
+                   spoken_to = events[CHANNEL].revents != 0; /* a new listener may move the events */
         if (events[GUARDIAN].revents != 0) {
             record_lost(warden->context.log, "guardian");
             (void)!sys_pidfd_send_signal(warden->init, SIGKILL);
@@ -317,20 +341,20 @@ static _Noreturn void loop(struct warden *warden) {
             if (events[FIXED + clients + i].revents != 0)
                 listener_handle(warden, i);
         for (size_t i = clients; i-- > 0;) {
-            if (events[FIXED + i].revents == 0 || message_handle(warden, warden->clients[i]))
+            if (warden->events[FIXED + i].revents == 0 || message_handle(warden, warden->clients[i]))
                 continue;
             fd_close(warden->clients[i]);
             warden->clients[i] = warden->clients[--warden->clients_count];
         }
-        if (events[LISTENING].revents != 0)
+        if (called)
             client_accept(warden);
-        if (events[CHANNEL].revents != 0 && !message_handle(warden, warden->channel)) {
+        if (spoken_to && !message_handle(warden, warden->channel)) {
             fd_close(warden->channel);
             warden->channel = -1; /* init has become the container's program */
         }
         packets_bind(&warden->context);
         error_ignore(record_log_flush(warden->context.log, false)); /* counted by the log */
-        if (events[INIT].revents != 0) {
+        if (init_ended) {
             finish(warden);
             _exit(0);
         }
@@ -344,14 +368,24 @@ static ino_t pid_namespace_of(pid_t pid) {
     return stat(path, &status) < 0 ? 0 : status.st_ino;
 }
 
-static _Noreturn void warden_run(struct warden_plan *plan, struct record_log *log, int guardian) {
+static struct error *prepare(uint64_t *sequence, struct warden_plan *plan, struct record_log **log) {
+    TRY(warden_plan_read(WARDEN_FD_PLAN, plan));
+    return record_log_open(&plan->subject, sequence, log);
+}
+
+static _Noreturn void warden_run(uint64_t *sequence, int guardian) {
     prctl(PR_SET_NAME, "pinfold-warden");
-    struct error *error = confine_calls(CONFINED_WARDEN);
-    if (error != NULL) {
-        error_send(WARDEN_FD_CHANNEL, error);
-        _exit(1);
-    }
     struct warden *warden = memory_zeroed(sizeof *warden);
+    struct warden_plan *plan = memory_zeroed(sizeof *plan);
+    struct record_log *log = NULL;
+    struct error *error = prepare(sequence, plan, &log);
+    confine_capabilities(kept_capabilities | CAPABILITY(CAP_SYS_ADMIN));
+    if (error == NULL)
+        error = confine_calls();
+    if (error != NULL) {
+        error_send(WARDEN_FD_CHANNEL, error); /* init waits for our answer, and create for init's */
+        _exit(EXIT_NOT_BEGUN);
+    }
     *warden = (struct warden){
         .plan = plan,
         .init = WARDEN_FD_INIT,
@@ -360,8 +394,7 @@ static _Noreturn void warden_run(struct warden_plan *plan, struct record_log *lo
         .listening = WARDEN_FD_LISTENING,
         .context = {.log = log,
                     .policy_origin = plan->policy_origin,
-                    .denied = plan->denied,
-                    .observed = plan->observed,
+                    .plan = plan,
                     .wall = WALL_SOCKETS_NONE,
                     .init_pid = (pid_t)plan->init_pid,
                     .pid_namespace = pid_namespace_of((pid_t)plan->init_pid),
@@ -371,7 +404,17 @@ static _Noreturn void warden_run(struct warden_plan *plan, struct record_log *lo
     loop(warden);
 }
 
-static _Noreturn void guardian_run(struct record_log *log, pid_t warden, int warden_pidfd) {
+/* The plan is sealed, and was read once already by the warden; the log may have been rotated since. */
+static void guardian_record(uint64_t *sequence) {
+    struct warden_plan plan = {0};
+    struct record_log *log = NULL;
+    struct error *error = prepare(sequence, &plan, &log);
+    if (error == NULL)
+        record_lost(log, "warden");
+    error_ignore(error); /* there is nobody left to tell; the container is stopped */
+}
+
+static _Noreturn void guardian_run(uint64_t *sequence, pid_t warden, int warden_pidfd) {
     prctl(PR_SET_NAME, "pinfold-guard");
     struct pollfd events[2] = {{.fd = warden_pidfd, .events = POLLIN},
                                {.fd = WARDEN_FD_INIT, .events = POLLIN}};
@@ -386,58 +429,40 @@ static _Noreturn void guardian_run(struct record_log *log, pid_t warden, int war
     }
     int status = 0;
     waitpid(warden, &status, 0);
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    bool told = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == EXIT_NOT_BEGUN);
+    if (!told) {
         /* First the container, then the record. */
         (void)!sys_pidfd_send_signal(WARDEN_FD_INIT, SIGKILL);
-        record_lost(log, "warden");
+        guardian_record(sequence);
     }
     _exit(0);
-}
-
-static struct error *prepare(struct warden_plan **plan, struct record_log **log) {
-    text_owned struct text bytes = {0};
-    TRY(file_read(AT_FDCWD, "/proc/self/fd/3", SCHEMA_BYTES_MAX, &bytes));
-    void *read = NULL;
-    TRY(schema_read(&warden_plan_schema, "the warden's plan", text_string(&bytes), bytes.length, &read));
-    *plan = read;
-    /* One counter for both processes, so that a sequence never repeats. */
-    uint64_t *sequence =
-        mmap(NULL, sizeof *sequence, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (sequence == MAP_FAILED)
-        return error_system(errno, "mmap", "the shared sequence");
-    return record_log_open(&(*plan)->subject, sequence, log);
 }
 
 int warden_main(void) {
     for (int fd = WARDEN_FD_FIRST; fd < WARDEN_FD_END; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return 1;
-    struct warden_plan *plan = NULL;
-    struct record_log *log = NULL;
-    struct error *error = prepare(&plan, &log);
-    if (error != NULL) {
-        error_send(WARDEN_FD_CHANNEL, error); /* init waits for our answer, and create for init's */
-        return 1;
-    }
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    confine_capabilities(kept_capabilities | CAPABILITY(CAP_SYS_ADMIN));
+    /* One counter for both processes, so that a sequence never repeats. */
+    uint64_t *sequence =
+        mmap(NULL, sizeof *sequence, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int guardian = sys_pidfd_open(getpid(), 0);
     int warden_pidfd = -1;
-    pid_t warden = sys_clone3(0, &warden_pidfd, -1);
+    /* Before anything is read: the less memory there is, the less is copied, page by page, when one of the
+     * two writes to it. */
+    pid_t warden = sequence == MAP_FAILED || guardian < 0 ? -1 : sys_clone3(0, &warden_pidfd, -1);
     if (warden == 0)
-        warden_run(plan, log, guardian);
-    if (warden < 0 || guardian < 0) {
+        warden_run(sequence, guardian);
+    if (warden < 0) {
         error_send(WARDEN_FD_CHANNEL, error_system(errno, "fork", "the warden"));
         return 1;
     }
-    /* It only waits and ends processes. Where it cannot be confined, the warden could not, and has said so.
-     */
-    error_ignore(confine_calls(CONFINED_GUARDIAN));
+    /* It reads nothing that a container has written, only waits, ends processes, and at a loss reads the plan
+     * again: a filter of system calls would cost more than it could protect. */
     confine_capabilities(CAPABILITY(CAP_KILL));
     /* What only the warden needs; a listener that somebody else still held would make denied calls hang. */
     fd_close(guardian);
-    fd_close(WARDEN_FD_PLAN);
     fd_close(WARDEN_FD_CHANNEL);
     fd_close(WARDEN_FD_LISTENING);
-    guardian_run(log, warden, warden_pidfd);
+    guardian_run(sequence, warden, warden_pidfd);
 }

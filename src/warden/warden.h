@@ -22,18 +22,30 @@ struct warden_change {
     char *remedy;
 };
 
+/* What is asked of the warden by the container's filter. */
+struct warden_rules {
+    struct oci_seccomp *denied;
+    struct oci_seccomp *observed;
+};
+
 /* What the warden is given, sealed: no environment value, no credential. */
 struct warden_plan {
     struct record_subject subject;
     char *policy_origin;
     int64_t init_pid;
-    struct oci_seccomp *denied;
-    struct oci_seccomp *observed;
+    struct warden_rules rules;
     struct string_list decoys;
     struct warden_change *changes;
     size_t changes_count;
+    char *unread_rules; /* as text, until they are asked for */
 };
-extern const struct schema warden_plan_schema;
+
+/* Reads a sealed plan. Its rules, which are four fifths of it, stay text until the first call is to be
+ * judged: many a container makes none. */
+fallible warden_plan_read(int sealed, struct warden_plan *out);
+/* The plan's rules; none at all, so that every call which is asked about is denied, should they not be
+ * readable. */
+const struct warden_rules *warden_plan_rules(struct warden_plan *plan);
 
 /* Starts it. `init_channel`: the warden's end of the socket pair whose other end init has; `listening`: the
  * socket that start and exec connect to; `init_pidfd`. The caller keeps its descriptors. It reports through

@@ -174,7 +174,7 @@ static void control_run(const char *tree, const struct operation *operations, si
 
 struct watch {
     struct warden_context context;
-    struct oci_seccomp *denied, *observed;
+    struct warden_plan plan;
     struct record_subject subject;
     char directory[64];
 };
@@ -190,12 +190,9 @@ static void watch_open(struct watch *watch, const struct policy *policy) {
                                              .policy_name = (char *)"agent",
                                              .policy_digest = (char *)"00",
                                              .log_path = log};
-    watch->denied = harden_seccomp_denied(policy);
-    watch->observed = harden_seccomp_observed();
-    watch->context = (struct warden_context){.policy_origin = "built-in agent",
-                                             .denied = watch->denied,
-                                             .observed = watch->observed,
-                                             .decoy_group = -1};
+    watch->plan.rules = (struct warden_rules){harden_seccomp_denied(policy), harden_seccomp_observed()};
+    watch->context =
+        (struct warden_context){.policy_origin = "built-in agent", .plan = &watch->plan, .decoy_group = -1};
     succeed(record_log_open(&watch->subject, NULL, &watch->context.log));
 }
 
@@ -208,15 +205,16 @@ static char *watch_close(struct watch *watch) {
     unlink(watch->subject.log_path);
     rmdir(watch->directory);
     free(watch->subject.log_path);
-    oci_seccomp_free(watch->denied);
-    oci_seccomp_free(watch->observed);
+    oci_seccomp_free(watch->plan.rules.denied);
+    oci_seccomp_free(watch->plan.rules.observed);
     return text_take(&text);
 }
 
 /* Runs `body` in a child under the filter, and the observer here until the child is gone. */
 static int watched_run(struct watch *watch, void (*body)(void *), void *argument) {
     struct seccomp_program program;
-    const struct oci_seccomp *const documents[] = {watch->denied, NULL, watch->observed};
+    const struct oci_seccomp *const documents[] = {watch->plan.rules.denied, NULL,
+                                                   watch->plan.rules.observed};
     succeed(seccomp_compile(documents, 3, NULL, &program));
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);

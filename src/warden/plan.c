@@ -1,0 +1,89 @@
+/* The warden's plan as sealed bytes: two JSON documents with a NUL between them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "libocispec/schema_table.h"
+#include "warden/launch.h"
+#include "warden/warden.h"
+
+static const struct schema_field change_fields[] = {
+    STRING(OPTIONAL, "reason", warden_change, reason),   STRING(OPTIONAL, "subject", warden_change, subject),
+    STRING(OPTIONAL, "message", warden_change, message), STRING(OPTIONAL, "rule", warden_change, rule),
+    STRING(OPTIONAL, "remedy", warden_change, remedy),
+};
+static const struct schema change_schema = SCHEMA("change", warden_change, change_fields);
+
+static const struct schema_field plan_fields[] = {
+    OBJECT(REQUIRED, "subject", warden_plan, subject, record_subject, record_subject_schema),
+    STRING(OPTIONAL, "policyOrigin", warden_plan, policy_origin),
+    INT64(REQUIRED, "initPid", warden_plan, init_pid),
+    STRINGS(OPTIONAL, "decoys", warden_plan, decoys),
+    OBJECTS(OPTIONAL, "changes", warden_plan, changes, warden_change, change_schema),
+};
+static const struct schema plan_schema = SCHEMA("warden plan", warden_plan, plan_fields);
+
+static const struct schema_field rules_fields[] = {
+    POINTER(OPTIONAL, "denied", warden_rules, denied, oci_seccomp, oci_seccomp_schema),
+    POINTER(OPTIONAL, "observed", warden_rules, observed, oci_seccomp, oci_seccomp_schema),
+};
+static const struct schema rules_schema = SCHEMA("warden rules", warden_rules, rules_fields);
+
+struct error *warden_plan_seal(const struct warden_plan *plan, int *out) {
+    json_owned struct json_writer json = {0};
+    json_owned struct json_writer rules = {0};
+    schema_write(&plan_schema, plan, &json);
+    schema_write(&rules_schema, &plan->rules, &rules);
+    text_append_bytes(&json.text, "", 1); /* JSON text has no NUL of its own */
+    text_append(&json.text, text_string(&rules.text));
+    fd_owned int memory = memfd_create("pinfold-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (memory < 0)
+        return error_system(errno, "memfd_create", "the warden's plan");
+    TRY(fd_write_all(memory, text_string(&json.text), json.text.length, "the warden's plan"));
+    if (fcntl(memory, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return error_system(errno, "seal", "the warden's plan");
+    if (lseek(memory, 0, SEEK_SET) < 0)
+        return error_system(errno, "rewind", "the warden's plan");
+    *out = fd_take(&memory);
+    return NULL;
+}
+
+struct error *warden_plan_read(int sealed, struct warden_plan *out) {
+    text_owned struct text bytes = {0};
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", sealed);
+    TRY(file_read(AT_FDCWD, path, SCHEMA_BYTES_MAX, &bytes));
+    size_t length = strlen(text_string(&bytes));
+    if (length >= bytes.length)
+        return error_new(ERROR_INVALID, "the warden's plan has no rules");
+    void *read = NULL;
+    TRY(schema_read(&plan_schema, "the warden's plan", bytes.data, length, &read));
+    memory_owned struct warden_plan *plan = read;
+    *out = *plan;
+    out->unread_rules = memory_copy_string(bytes.data + length + 1);
+    return NULL;
+}
+
+const struct warden_rules *warden_plan_rules(struct warden_plan *plan) {
+    if (plan->unread_rules != NULL) {
+        void *read = NULL;
+        struct error *error = schema_read(&rules_schema, "the warden's rules", plan->unread_rules,
+                                          strlen(plan->unread_rules), &read);
+        if (error == NULL) {
+            memory_owned struct warden_rules *rules = read;
+            plan->rules = *rules;
+        }
+        error_ignore(error); /* with no rule everything is denied */
+        free(plan->unread_rules);
+        plan->unread_rules = NULL;
+    }
+    return &plan->rules;
+}
