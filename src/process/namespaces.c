@@ -222,15 +222,25 @@ struct network_work {
     void *data;
 };
 
+/* There and back: a third of what a process of its own costs. False, and nothing done, for who may not enter
+ * directly: an unprivileged owner has to become root of the user namespace first. */
+static bool network_visit(const struct network_work *run, struct error **error) {
+    fd_owned int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (home < 0 || setns(run->target_pidfd, CLONE_NEWNET) < 0)
+        return false;
+    *error = run->work(run->data);
+    if (setns(home, CLONE_NEWNET) < 0) {
+        fprintf(stderr, "pinfold: leave the container's network namespace: %s\n", strerror(errno));
+        _exit(1); /* whatever came next would be done in the wrong place */
+    }
+    return true;
+}
+
 static int network_body(void *data) {
     const struct network_work *run = data;
     struct error *error = NULL;
-    /* Root of the machine joins directly; an unprivileged owner has to become root of the user namespace
-     * first. */
-    if (!same_namespace("net", run->target) && setns(run->target_pidfd, CLONE_NEWNET) < 0) {
-        if (setns(run->target_pidfd, CLONE_NEWUSER) < 0 || setns(run->target_pidfd, CLONE_NEWNET) < 0)
-            error = error_system(errno, "join", "the container's network namespace");
-    }
+    if (setns(run->target_pidfd, CLONE_NEWUSER) < 0 || setns(run->target_pidfd, CLONE_NEWNET) < 0)
+        error = error_system(errno, "join", "the container's network namespace");
     if (error == NULL)
         error = run->work(run->data);
     error_send(run->sync, error);
@@ -240,25 +250,27 @@ static int network_body(void *data) {
 
 struct error *namespace_run_in_network(int target_pidfd, pid_t target, fallible (*work)(void *data),
                                        void *data) {
+    struct network_work run = {target_pidfd, target, -1, work, data};
+    struct error *error = NULL;
+    if (same_namespace("net", target))
+        return work(data);
+    if (geteuid() == 0 && network_visit(&run, &error))
+        return error;
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
         return error_system(errno, "make", "a socket pair");
     fd_owned int ours = sockets[0];
     fd_owned int theirs = sockets[1];
+    run.sync = theirs;
+    /* A change of user namespace marks the memory undumpable, which must not be ours. */
     fd_owned int pidfd = -1;
-    struct network_work run = {target_pidfd, target, theirs, work, data};
-    pid_t child;
-    if (geteuid() == 0) {
-        child = sys_spawn(network_body, &run, &pidfd);
-    } else { /* a change of user namespace marks the memory undumpable, which must not be ours */
-        child = sys_clone3(0, &pidfd, -1);
-        if (child == 0)
-            _exit(network_body(&run));
-    }
+    pid_t child = sys_clone3(0, &pidfd, -1);
+    if (child == 0)
+        _exit(network_body(&run));
     if (child < 0)
         return error_system(errno, "fork", "a process for the container's network namespace");
     fd_close(fd_take(&theirs));
-    struct error *error = error_receive(ours);
+    error = error_receive(ours);
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
     return error;

@@ -45,7 +45,8 @@ fallible namespace_clone(const struct namespace_plan *plan, int cgroup_fd, falli
 fallible namespace_clone_beside(int target_pidfd, pid_t target, process_body body, void *data, pid_t *pid,
                                 int *pidfd);
 
-/* Runs `work` in the network namespace of a process, in a child, and returns its error. */
+/* Runs `work` in the network namespace of a process and returns its error: this process goes there and comes
+ * back, or, where that is not allowed, a child does. */
 fallible namespace_run_in_network(int target_pidfd, pid_t target, fallible (*work)(void *data), void *data);
 
 /* Writes uid_map and gid_map of `pid`: directly, or with newuidmap and newgidmap where an unprivileged user
