@@ -32,14 +32,20 @@ struct error *file_read(int directory, const char *path, size_t limit, struct te
     }
 }
 
+struct error *file_make(int directory, const char *path, const void *bytes, size_t length, mode_t mode) {
+    fd_owned int fd = openat(directory, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+    if (fd < 0)
+        return error_system(errno, "create", "%s", path);
+    return fd_write_all(fd, bytes, length, path);
+}
+
 struct error *file_replace(int directory, const char *path, const void *bytes, size_t length, mode_t mode) {
     memory_owned char *temporary = text_formatted("%s.%d.new", path, (int)getpid());
-    if (unlinkat(directory, temporary, 0) < 0 && errno != ENOENT)
-        return error_system(errno, "unlink", "%s", temporary);
-    fd_owned int fd = openat(directory, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (fd < 0)
-        return error_system(errno, "create", "%s", temporary);
-    struct error *error = fd_write_all(fd, bytes, length, temporary);
+    struct error *error = file_make(directory, temporary, bytes, length, mode);
+    if (error != NULL && error->number == EEXIST && unlinkat(directory, temporary, 0) == 0) {
+        error_free(error);
+        error = file_make(directory, temporary, bytes, length, mode);
+    }
     if (error == NULL && renameat(directory, temporary, directory, path) < 0)
         error = error_system(errno, "rename", "%s", path);
     if (error != NULL)

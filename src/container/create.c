@@ -188,6 +188,7 @@ static struct error *state_begin(struct creation *creation) {
     state->log_path = hardened->confined ? memory_copy_string(creation->subject.log_path) : NULL;
     state->confined = hardened->confined;
     state->wall = hardened->wall;
+    state->no_hooks = hardened->config->hooks == NULL;
     const struct oci_namespace *network = oci_config_namespace(hardened->config, "network");
     if (network != NULL && network->path != NULL && network->path[0] != '\0') {
         struct stat status;
@@ -212,11 +213,11 @@ static struct error *state_begin(struct creation *creation) {
     const struct oci_intel_rdt *rdt = hardened->config->linux_config->intel_rdt;
     if (rdt != NULL)
         TRY(cgroup_rdt_intent(rdt, creation->options->id, &state->rdt_created));
-    /* exec wants the configuration that was really applied. */
+    /* exec wants the configuration that was really applied. Without state.json nobody reads these two. */
     json_owned struct json_writer json = {0};
     schema_write(&oci_config_schema, hardened->config, &json);
-    TRY(file_replace(creation->container->directory, "config.json", text_string(&json.text), json.text.length,
-                     0600));
+    TRY(file_make(creation->container->directory, "config.json", text_string(&json.text), json.text.length,
+                  0600));
     TRY(seccomp_program_save(&creation->seccomp, creation->container->directory, "seccomp.bpf"));
     return container_save(creation->container);
 }
@@ -290,6 +291,8 @@ static struct error *scope_prepare(struct creation *creation) {
     struct container_state *state = creation->container->state;
     const struct oci_config *config = creation->prepared.hardened->config;
     default_limits_degrade(creation);
+    TRY(container_save(creation->container)); /* init, before it is moved anywhere */
+    fault_point("recorded");
     TRY(cgroup_scope_start(state->cgroup, creation->options->id, creation->pid,
                            config->linux_config->resources, &config->annotations, &state->cgroups_created));
     fault_point("scope");
@@ -516,6 +519,7 @@ static struct error *hooks_outside(struct creation *creation) {
     if (hooks == NULL)
         return NULL;
     creation->container->hooks_begun = true;
+    TRY(container_save(creation->container)); /* they may ask for the state, the pid with it */
     /* runtime.md, "State": created is "after step 2", and these are steps 3 and 4. */
     memory_owned char *state = container_state_text(creation->container, "created");
     struct hook_context context = {"prestart", state, creation->prepared.facts->bundle, environ, NULL, NULL};
@@ -628,17 +632,16 @@ static struct error *creation_run(struct creation *creation, struct created *out
 
     TRY(binary_guard_open(&creation->guard));
     TRY(init_clone(creation));
-    TRY(container_save(creation->container));
-    fault_point("recorded");
     if (scope)
         TRY(scope_prepare(creation));
     if (scope && views)
         TRY(cgroup_views(creation));
     TRY(rdt_apply(creation));
-    TRY(warden_begin(creation));
     TRY(init_adjust(creation));
     TRY(init_go(creation));
     fault_point("go");
+    /* Beside init, which makes the mounts meanwhile. */
+    TRY(warden_begin(creation));
     TRY(init_await(creation, INIT_HOOKS));
     TRY(network_devices_move(creation));
     TRY(hooks_outside(creation));

@@ -50,6 +50,8 @@ static struct error *wall_work(void *data) {
 
 static struct error *poststart_hooks(const struct container *container) {
     struct oci_config *config = NULL;
+    if (container->state->no_hooks)
+        return NULL;
     TRY(container_stored_config(container, &config));
     struct error *error = NULL;
     if (config->hooks != NULL) {
@@ -107,11 +109,10 @@ struct error *container_start(struct container *container, bool attended) {
     if (container->state == NULL || strcmp(container->state->status, "creating") == 0)
         return error_known(ERROR_NOT_RUNNING, NULL);
     struct container_state *state = container->state;
-    const char *status = container_status(container);
-    if (strcmp(status, "running") == 0 || strcmp(status, "paused") == 0)
-        return error_known(ERROR_ALREADY_STARTED, NULL);
     fd_owned int init = -1;
-    TRY(container_open_init(container, &init));
+    TRY(container_open_init(container, &init)); /* stopped, if there is none */
+    if (strcmp(state->status, "running") == 0)
+        return error_known(ERROR_ALREADY_STARTED, NULL);
     fd_owned int readiness = -1;
     TRY(notify_socket_listen(container, &readiness));
     /* The engine may have given the namespace its interfaces only now (podman with a user namespace, Docker).
@@ -286,6 +287,8 @@ static struct error *wall_take_down(const struct container *container) {
 
 static void poststop_hooks(const struct container *container) {
     struct oci_config *config = NULL;
+    if (container->state->no_hooks)
+        return;
     struct error *error = container_stored_config(container, &config);
     if (error == NULL && config->hooks != NULL) {
         memory_owned char *state = container_state_text(container, "stopped");

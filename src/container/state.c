@@ -42,6 +42,7 @@ static const struct schema_field state_fields[] = {
     STRING(OPTIONAL, "logPath", container_state, log_path),
     BOOL(OPTIONAL, "confined", container_state, confined),
     BOOL(OPTIONAL, "wall", container_state, wall),
+    BOOL(OPTIONAL, "noHooks", container_state, no_hooks),
     STRING(OPTIONAL, "networkPath", container_state, network_path),
     UINT64(OPTIONAL, "networkInode", container_state, network_inode),
     POINTER(OPTIONAL, "cgroup", container_state, cgroup, cgroup, cgroup_schema),

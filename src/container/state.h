@@ -27,6 +27,7 @@ struct container_state {
     char *log_path; /* NULL: nothing is recorded */
     bool confined;
     bool wall;
+    bool no_hooks;      /* the stored config.json need not be read to find none */
     char *network_path; /* a network namespace that is joined and outlives the container, with its inode: */
     uint64_t network_inode; /* the wall is taken out of it after its last container of ours */
     struct cgroup *cgroup;

@@ -459,6 +459,7 @@ static void saved_and_loaded(void **state) {
 
     /* No filter at all is kept too. */
     seccomp_program_free(&program);
+    assert_int_equal(unlinkat(fd, "seccomp", 0), 0);
     succeed(seccomp_program_save(&program, fd, "seccomp"));
     succeed(seccomp_program_load_file(fd, "seccomp", &loaded));
     assert_null(loaded.instructions);
