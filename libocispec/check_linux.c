@@ -33,7 +33,7 @@ static fallible check_namespaces(const struct oci_linux *part) {
         if ((seen >> type & 1) != 0)
             return error_new(ERROR_INVALID, "linux.namespaces[%zu].type: %s is there twice", i, entry->type);
         seen |= 1u << type;
-        if (entry->path != NULL && entry->path[0] != '/')
+        if (oci_namespace_is_joined(entry) && entry->path[0] != '/')
             return check_unexpected("an absolute path", entry->path, "linux.namespaces[%zu].path", i);
     }
     return NULL;
@@ -185,16 +185,19 @@ static fallible check_memory_policy(const struct oci_memory_policy *policy) {
     return NULL;
 }
 
-/* What the kernel takes for the name of an interface; "lo" is in every network namespace already and stays in
- * its own. */
+/* What the kernel takes for the name of an interface (dev_valid_name). */
 static bool interface_name_valid(const char *name) {
     enum { INTERFACE_NAME_MAX = 15 };
-    size_t length = strlen(name);
+    size_t length = name == NULL ? 0 : strlen(name);
     for (size_t i = 0; i < length; i++)
         if ((unsigned char)name[i] <= ' ' || name[i] == 0x7f || name[i] == '/' || name[i] == ':')
             return false;
-    return length > 0 && length <= INTERFACE_NAME_MAX && strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-           strcmp(name, "lo") != 0;
+    return length > 0 && length <= INTERFACE_NAME_MAX && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* "lo" is in every network namespace already and stays in its own. */
+static bool interface_name_movable(const char *name) {
+    return interface_name_valid(name) && strcmp(name, "lo") != 0;
 }
 
 /* A name of which the kernel makes the rest: "eth%d". */
@@ -211,12 +214,12 @@ static fallible check_net_devices(const struct oci_config *config) {
                          "linux.netDevices: needs an entry of type \"network\" in linux.namespaces");
     for (size_t i = 0; i < part->net_devices_count; i++) {
         const struct oci_net_device *device = &part->net_devices[i];
-        if (!interface_name_valid(device->device) || strchr(device->device, '%') != NULL)
+        if (!interface_name_movable(device->device) || strchr(device->device, '%') != NULL)
             return check_unexpected("names of network interfaces other than lo as keys", device->device,
                                     "linux.netDevices");
         if (device->name == NULL)
             continue;
-        if (!interface_name_valid(device->name) ||
+        if (!interface_name_movable(device->name) ||
             (strchr(device->name, '%') != NULL && !is_name_template(device->name)))
             return check_unexpected(
                 "the name of a network interface other than lo (1 to 15 characters, %d at the end at most)",
@@ -353,11 +356,9 @@ static bool unified_key_valid(const char *key) {
 }
 
 static fallible check_network(const char *at, const struct oci_network *network) {
-    enum { INTERFACE_NAME_MAX = 15 };
     for (size_t i = 0; network != NULL && i < network->priorities_count; i++) {
         const char *name = network->priorities[i].name;
-        if (name == NULL || name[0] == '\0' || strlen(name) > INTERFACE_NAME_MAX ||
-            name[strcspn(name, "/ \t\n")] != '\0')
+        if (!interface_name_valid(name))
             return check_unexpected("the name of a network interface", name, "%snetwork.priorities[%zu].name",
                                     at, i);
     }

@@ -377,6 +377,8 @@ void oci_seccomp_free(struct oci_seccomp *seccomp);
 
 /* The namespace entry of this type ("pid", "network", ...), or NULL. */
 const struct oci_namespace *oci_config_namespace(const struct oci_config *config, const char *type);
+/* Whether the entry names an existing namespace to join; without a path a new one is made. */
+bool oci_namespace_is_joined(const struct oci_namespace *entry);
 /* The name that a network device has in the container. */
 const char *oci_net_device_target(const struct oci_net_device *device);
 /* Mappings as the lines of /proc/PID/uid_map; the caller frees them. */

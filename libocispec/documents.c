@@ -387,6 +387,10 @@ void oci_seccomp_free(struct oci_seccomp *seccomp) {
     schema_free(&oci_seccomp_schema, seccomp);
 }
 
+bool oci_namespace_is_joined(const struct oci_namespace *entry) {
+    return entry->path != NULL && entry->path[0] != '\0'; /* "" as runc takes it, in documents made by hand */
+}
+
 const struct oci_namespace *oci_config_namespace(const struct oci_config *config, const char *type) {
     const struct oci_linux *part = config->linux_config;
     for (size_t i = 0; part != NULL && i < part->namespaces_count; i++)

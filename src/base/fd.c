@@ -26,6 +26,15 @@ int fd_take(int *fd) {
     return taken;
 }
 
+struct error *fd_pair(int *one, int *other) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
+        return error_system(errno, "make", "a socket pair");
+    *one = ends[0];
+    *other = ends[1];
+    return NULL;
+}
+
 struct error *fd_write_all(int fd, const void *bytes, size_t length, const char *subject) {
     const char *next = bytes;
     while (length > 0) {

@@ -15,6 +15,9 @@ void fd_cleanup(int *fd);
 /* Hands the descriptor over: returns it and leaves -1. */
 int fd_take(int *fd);
 
+/* Two connected sockets whose messages keep their bounds. */
+fallible fd_pair(int *one, int *other);
+
 /* Writes all of it; EINTR and short writes are handled. */
 fallible fd_write_all(int fd, const void *bytes, size_t length, const char *subject);
 

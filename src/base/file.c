@@ -32,7 +32,8 @@ struct error *file_read(int directory, const char *path, size_t limit, struct te
     }
 }
 
-struct error *file_make(int directory, const char *path, const void *bytes, size_t length, mode_t mode) {
+static struct error *file_make(int directory, const char *path, const void *bytes, size_t length,
+                               mode_t mode) {
     fd_owned int fd = openat(directory, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
     if (fd < 0)
         return error_system(errno, "create", "%s", path);

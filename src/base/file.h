@@ -11,9 +11,6 @@
  * ERROR_INVALID. `directory` may be AT_FDCWD. The bytes are appended to *out. */
 fallible file_read(int directory, const char *path, size_t limit, struct text *out);
 
-/* Makes a file that nobody looks for yet: an error if it exists. */
-fallible file_make(int directory, const char *path, const void *bytes, size_t length, mode_t mode);
-
 /* Writes a file so that a reader sees the old or the new content, never a part: temporary name, then rename.
  * A leftover of an earlier attempt is no obstacle. */
 fallible file_replace(int directory, const char *path, const void *bytes, size_t length, mode_t mode);

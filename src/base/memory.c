@@ -32,6 +32,12 @@ char *memory_copy_string(const char *text) {
     return memory_check(strdup(text));
 }
 
+void memory_replace_string(char **place, const char *text) {
+    char *copy = memory_copy_string(text);
+    free(*place);
+    *place = copy;
+}
+
 void *memory_copy(const void *bytes, size_t size) {
     void *copy = memory_zeroed(size);
     if (size > 0)

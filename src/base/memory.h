@@ -13,6 +13,8 @@ void *memory_zeroed(size_t size) __attribute__((returns_nonnull, malloc));
 /* Like reallocarray; ends the process on failure or overflow. */
 void *memory_resize(void *pointer, size_t count, size_t size) __attribute__((returns_nonnull));
 char *memory_copy_string(const char *text) __attribute__((returns_nonnull, malloc));
+/* Frees what *place holds, which may be NULL, and puts a copy of `text` there. */
+void memory_replace_string(char **place, const char *text);
 void *memory_copy(const void *bytes, size_t size) __attribute__((returns_nonnull, malloc));
 
 void memory_free_cleanup(void *pointer_to_pointer);

@@ -177,10 +177,6 @@ static fallible emit_type(struct cgroup_device_program *program, const struct ru
     return NULL;
 }
 
-static bool rule_covers_everything(const struct cgroup_device_rule *rule) {
-    return rule->type == 'a' && rule->major == -1 && rule->minor == -1 && rule->access == CGROUP_DEVICE_ALL;
-}
-
 /* Anew at each rule that covers everything, as in v1; what stood before it is left out. */
 static void rules_begin(struct rules *rules, bool allow_all) {
     rules->beginning = allow_all ? CGROUP_DEVICE_ALL : 0;
@@ -203,7 +199,7 @@ struct error *cgroup_device_program_make(const struct oci_device_cgroup *documen
     for (size_t i = 0; i < count; i++) {
         struct cgroup_device_rule rule;
         TRY(cgroup_device_rule_parse(&document[i], i, &rule));
-        if (rule_covers_everything(&rule))
+        if (cgroup_device_rule_covers_all(&rule))
             rules_begin(&rules, rule.allow);
         else
             rules.items[rules.count++] = rule;

@@ -33,6 +33,10 @@ static bool access_parse(const char *text, unsigned *access) {
     return true;
 }
 
+bool cgroup_device_rule_covers_all(const struct cgroup_device_rule *rule) {
+    return rule->type == 'a' && rule->major == -1 && rule->minor == -1 && rule->access == CGROUP_DEVICE_ALL;
+}
+
 struct error *cgroup_device_rule_parse(const struct oci_device_cgroup *rule, size_t index,
                                        struct cgroup_device_rule *out) {
     const char *type = rule->type == NULL || rule->type[0] == '\0' ? "a" : rule->type;

@@ -100,7 +100,7 @@ static struct error *rule_apply(struct exceptions *list, const struct oci_device
                                 size_t index) {
     struct cgroup_device_rule rule;
     TRY(cgroup_device_rule_parse(document, index, &rule));
-    if (rule.type == 'a' && rule.major == -1 && rule.minor == -1 && rule.access == CGROUP_DEVICE_ALL) {
+    if (cgroup_device_rule_covers_all(&rule)) {
         exceptions_reset(list, rule.allow);
         return NULL;
     }

@@ -120,6 +120,8 @@ extern const size_t cgroup_device_standard_count;
 /* Checks a rule; absent numbers and kinds are "any", an absent access is all. */
 fallible cgroup_device_rule_parse(const struct oci_device_cgroup *rule, size_t index,
                                   struct cgroup_device_rule *out);
+/* Such a rule begins the list anew. */
+bool cgroup_device_rule_covers_all(const struct cgroup_device_rule *rule);
 
 /* ---- devices.c ---- */
 

@@ -89,10 +89,8 @@ struct error *systemd_names(const char *cgroups_path, const char *container_id, 
         *slice = *unit = NULL;
         return error;
     }
-    if (*slice == NULL || (*slice)[0] == '\0') {
-        free(*slice);
-        *slice = memory_copy_string(user_manager ? "user.slice" : "system.slice");
-    }
+    if (*slice == NULL || (*slice)[0] == '\0')
+        memory_replace_string(slice, user_manager ? "user.slice" : "system.slice");
     return NULL;
 }
 
@@ -238,8 +236,7 @@ static struct error *directory_adopt(struct cgroup *cgroup, pid_t pid) {
     if (name == NULL || strcmp(name + 1, cgroup->scope->unit) != 0)
         return error_new(ERROR_UNAVAILABLE, "systemd has made %s, but the container is in cgroup %s",
                          cgroup->scope->unit, its);
-    free(cgroup->directories[0].path);
-    cgroup->directories[0].path = memory_copy_string(found);
+    memory_replace_string(&cgroup->directories[0].path, found);
     return NULL;
 }
 

@@ -114,11 +114,9 @@ struct error *systemd_ask(const struct systemd_request *request, char **error_na
                          "the systemd cgroup driver needs the helper " SYSTEMD_HELPER
                          " beside pinfold or in " PINFOLD_LIBEXECDIR
                          " (built where libsystemd-dev is installed); --cgroup-manager cgroupfs needs none");
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
-        return error_system(errno, "make", "a socket pair");
-    fd_owned int own = ends[0];
-    fd_owned int theirs = ends[1];
+    fd_owned int own = -1;
+    fd_owned int theirs = -1;
+    TRY(fd_pair(&own, &theirs));
     json_owned struct json_writer json = {0};
     schema_write(&systemd_request_schema, request, &json);
     if (json.text.length > SYSTEMD_MESSAGE_MAX)

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "cgroup/gvariant.h"
 #include "cgroup/systemd.h"
+#include "libocispec/names.h"
 
 #define ANNOTATION_PREFIX "org.systemd.property."
 #define PROPERTY_NAME_MAX 64
@@ -38,24 +39,17 @@ static void add_number(struct systemd_properties *properties, const char *name, 
 
 /* ---- annotations ---- */
 
-/* What makes the unit this container's; the last group would run or stop other units of the machine, which no
- * container's configuration has to say. */
-static bool name_is_reserved(const char *name) {
-    static const char *const reserved[] = {"Slice", "Delegate", "DelegateControllers", "DelegateSubgroup",
-                                           "PIDs",  "PIDFDs",   "Controller",          "User",
-                                           "Group", NULL};
-    for (size_t i = 0; reserved[i] != NULL; i++)
-        if (strcmp(name, reserved[i]) == 0)
-            return true;
-    return false;
-}
+/* What makes the unit this container's. */
+static const char *const reserved_names[] = {"Slice", "Delegate", "DelegateControllers", "DelegateSubgroup",
+                                             "PIDs",  "PIDFDs",   "Controller",          "User",
+                                             "Group", NULL};
 
 static struct error *name_check(const char *name) {
     size_t length = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789");
     if (length == 0 || name[length] != '\0' || length > PROPERTY_NAME_MAX || name[0] < 'A' || name[0] > 'Z')
         return error_new(ERROR_INVALID,
                          "not the name of a unit's property; a word such as TimeoutStopUSec is");
-    if (name_is_reserved(name))
+    if (oci_name_index(reserved_names, name) >= 0)
         return error_new(ERROR_INVALID, "this property is the runtime's own to set");
     return NULL;
 }

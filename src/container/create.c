@@ -190,7 +190,7 @@ static struct error *state_begin(struct creation *creation) {
     state->wall = hardened->wall;
     state->no_hooks = hardened->config->hooks == NULL;
     const struct oci_namespace *network = oci_config_namespace(hardened->config, "network");
-    if (network != NULL && network->path != NULL && network->path[0] != '\0') {
+    if (network != NULL && oci_namespace_is_joined(network)) {
         struct stat status;
         if (stat(network->path, &status) < 0)
             return error_system(errno, "stat", "linux.namespaces network: %s", network->path);
@@ -213,11 +213,7 @@ static struct error *state_begin(struct creation *creation) {
     const struct oci_intel_rdt *rdt = hardened->config->linux_config->intel_rdt;
     if (rdt != NULL)
         TRY(cgroup_rdt_intent(rdt, creation->options->id, &state->rdt_created));
-    /* exec wants the configuration that was really applied. Without state.json nobody reads these two. */
-    json_owned struct json_writer json = {0};
-    schema_write(&oci_config_schema, hardened->config, &json);
-    TRY(file_make(creation->container->directory, "config.json", text_string(&json.text), json.text.length,
-                  0600));
+    TRY(container_store_config(creation->container, hardened->config));
     TRY(seccomp_program_save(&creation->seccomp, creation->container->directory, "seccomp.bpf"));
     return container_save(creation->container);
 }
@@ -347,11 +343,9 @@ static struct error *procfs_prepare(struct creation *creation) {
 /* ---- processes ---- */
 
 static struct error *pairs_open(struct creation *creation) {
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, creation->sync) < 0)
-        return error_system(errno, "make", "a socket pair");
-    if (creation->prepared.hardened->confined &&
-        socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, creation->channel) < 0)
-        return error_system(errno, "make", "a socket pair");
+    TRY(fd_pair(&creation->sync[0], &creation->sync[1]));
+    if (creation->prepared.hardened->confined)
+        TRY(fd_pair(&creation->channel[0], &creation->channel[1]));
     const struct create_options *options = creation->options;
     if (options->console_socket != NULL)
         return terminal_connect(options->console_socket, &creation->console[0]);
@@ -555,11 +549,9 @@ static struct error *network_devices_move(struct creation *creation) {
     const struct oci_linux *linux_config = creation->prepared.hardened->config->linux_config;
     if (linux_config->net_devices_count == 0)
         return NULL;
-    int sockets[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-        return error_system(errno, "make", "a socket pair");
-    fd_owned int ours = sockets[0];
-    fd_owned int theirs = sockets[1];
+    fd_owned int ours = -1;
+    fd_owned int theirs = -1;
+    TRY(fd_pair(&ours, &theirs));
     TRY(error_context(namespace_run_in_network(creation->pidfd, creation->pid, network_access_send, &theirs),
                       "linux.netDevices"));
     char byte;
@@ -654,8 +646,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
     TRY(terminal_fetch(creation, &out->terminal));
     if (options->pidfd_socket != NULL)
         TRY(pidfd_send(options->pidfd_socket, creation->pidfd));
-    free(creation->container->state->status);
-    creation->container->state->status = memory_copy_string("created");
+    memory_replace_string(&creation->container->state->status, "created");
     TRY(container_save(creation->container));
     fault_point("saved");
     if (options->pid_file != NULL)

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "container/changes.h"
 #include "container/container.h"
 #include "container/fault.h"
 #include "container/run_program.h"
@@ -75,11 +76,6 @@ static struct error *group_add(const char *text, struct oci_user *user) {
     return NULL;
 }
 
-static void string_replace(char **place, const char *value) {
-    free(*place);
-    *place = memory_copy_string(value);
-}
-
 /* Without a document: the container's own process with other arguments (crun #2082: its environment too). */
 static struct error *process_from_options(struct execution *execution) {
     const struct exec_options *options = execution->options;
@@ -93,16 +89,16 @@ static struct error *process_from_options(struct execution *execution) {
     for (size_t i = 0; i < options->env.count; i++)
         string_list_append(&process->env, options->env.items[i]);
     if (options->cwd != NULL)
-        string_replace(&process->cwd, options->cwd);
+        memory_replace_string(&process->cwd, options->cwd);
     if (options->user != NULL)
         TRY(user_parse(options->user, &process->user));
     for (size_t i = 0; i < options->additional_gids.count; i++)
         TRY(group_add(options->additional_gids.items[i], &process->user));
     process->terminal = options->tty;
     if (options->apparmor_profile != NULL)
-        string_replace(&process->apparmor_profile, options->apparmor_profile);
+        memory_replace_string(&process->apparmor_profile, options->apparmor_profile);
     if (options->selinux_label != NULL)
-        string_replace(&process->selinux_label, options->selinux_label);
+        memory_replace_string(&process->selinux_label, options->selinux_label);
     process->no_new_privileges = process->no_new_privileges || options->no_new_privileges;
     if (options->capabilities.count > 0 && process->capabilities == NULL)
         process->capabilities = memory_zeroed(sizeof *process->capabilities);
@@ -166,17 +162,9 @@ static struct error *process_harden(struct execution *execution) {
     struct hardened *changes = memory_zeroed(sizeof *changes);
     harden_process(execution->process, policy, changes);
     struct error *error = warden_connect(execution->container->directory, &execution->channel);
-    for (size_t i = 0; error == NULL && i < changes->changes_count; i++) {
-        const struct change *change = &changes->changes[i];
-        if (change->reason == NULL)
-            continue;
-        struct warden_change record = {.reason = change->reason,
-                                       .subject = change->subject,
-                                       .message = change->message,
-                                       .rule = change->rule,
-                                       .remedy = change->remedy};
-        error = warden_give_change(execution->channel, execution->exec_id, &record);
-    }
+    if (error == NULL)
+        error =
+            changes_record(execution->container->directory, execution->exec_id, changes, &execution->channel);
     hardened_free(changes);
     policy_free(policy);
     return error;
@@ -274,8 +262,7 @@ static struct error *clone_and_release(struct execution *execution) {
         error_free(error);
         return error_known(ERROR_EXEC_STOPPED, NULL);
     }
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, execution->sync) < 0)
-        return error_system(errno, "make", "a socket pair");
+    TRY(fd_pair(&execution->sync[0], &execution->sync[1]));
     /* Before it joins, nobody inside may look into this process (CVE-2016-9962). */
     if (!fault_without("secrecy") && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return error_system(errno, "clear", "PR_SET_DUMPABLE");

@@ -30,6 +30,13 @@
 #define STRAY_PATIENCE_MS 500
 #define WARDEN_PATIENCE_MS 2000
 #define KILL_PASSES_MAX 100
+#define MEMBERS_AT_ONCE 16 /* each is a descriptor */
+
+struct error *container_store_config(const struct container *container, const struct oci_config *config) {
+    json_owned struct json_writer json = {0};
+    schema_write(&oci_config_schema, config, &json);
+    return file_replace(container->directory, "config.json", text_string(&json.text), json.text.length, 0600);
+}
 
 struct error *container_stored_config(const struct container *container, struct oci_config **out) {
     text_owned struct text bytes = {0};
@@ -93,8 +100,7 @@ static struct error *init_start(struct container *container, int init) {
     TRY(seccomp_agent_connect(container, &agent));
     TRY(seccomp_agent_describe(&agent, container, "creating", (pid_t)container->state->init.pid));
     TRY(init_release(container->directory, &agent));
-    free(container->state->status);
-    container->state->status = memory_copy_string("running");
+    memory_replace_string(&container->state->status, "running");
     struct error *error = container_save(container);
     if (error == NULL) {
         error = poststart_hooks(container);
@@ -144,17 +150,28 @@ static bool pids_contain(const pid_t *pids, size_t count, pid_t pid) {
     return false;
 }
 
-/* One process of a cgroup. The number may have become another process's since the cgroup was read: it is
- * opened first, and signalled if the cgroup, read once more, still has it. */
-static struct error *member_signal(const struct cgroup *cgroup, pid_t pid, int signal) {
-    fd_owned int pidfd = sys_pidfd_open(pid, 0);
+/* Processes of a cgroup, MEMBERS_AT_ONCE at most. A number may have become another process's since the cgroup
+ * was read: each is opened first, and signalled if the cgroup, read once more, still has it. */
+static struct error *members_signal(const struct cgroup *cgroup, const pid_t *pids, size_t count,
+                                    int signal) {
+    int pidfds[MEMBERS_AT_ONCE];
+    struct error *error = NULL;
+    for (size_t i = 0; i < count; i++) {
+        pidfds[i] = sys_pidfd_open(pids[i], 0);
+        if (pidfds[i] < 0 && errno != ESRCH && error == NULL)
+            error = error_system(errno, "open", "process %d of the container", (int)pids[i]);
+    }
     memory_owned pid_t *now = NULL;
-    size_t count = 0;
-    TRY(cgroup_processes(cgroup, &now, &count));
-    if (pidfd >= 0 && pids_contain(now, count, pid) && sys_pidfd_send_signal(pidfd, signal) < 0 &&
-        errno != ESRCH)
-        return error_system(errno, "kill", "process %d of the container", (int)pid);
-    return NULL;
+    size_t now_count = 0;
+    if (error == NULL)
+        error = cgroup_processes(cgroup, &now, &now_count);
+    for (size_t i = 0; i < count; i++) {
+        if (error == NULL && pidfds[i] >= 0 && pids_contain(now, now_count, pids[i]) &&
+            sys_pidfd_send_signal(pidfds[i], signal) < 0 && errno != ESRCH)
+            error = error_system(errno, "kill", "process %d of the container", (int)pids[i]);
+        fd_close(pidfds[i]);
+    }
+    return error;
 }
 
 /* Each process gets the signal once; SIGKILL is repeated until nobody is there who has not got it: they may
@@ -167,14 +184,17 @@ static struct error *processes_signal(const struct container_state *state, int s
         memory_owned pid_t *pids = NULL;
         size_t count = 0, before = *signalled;
         TRY(cgroup_processes(cgroup, &pids, &count));
-        for (size_t i = 0; i < count; i++) {
-            if (pids_contain(done, *signalled, pids[i]) || members_is_foreign(state, pids[i]))
-                continue;
-            TRY(member_signal(cgroup, pids[i], signal));
-            done = memory_resize(done, *signalled + 1, sizeof *done);
-            done[(*signalled)++] = pids[i];
+        done = memory_resize(done, before + count, sizeof *done);
+        size_t due = before;
+        for (size_t i = 0; i < count; i++)
+            if (!pids_contain(done, before, pids[i]) && !members_is_foreign(state, pids[i]))
+                done[due++] = pids[i];
+        while (*signalled < due) {
+            size_t some = due - *signalled < MEMBERS_AT_ONCE ? due - *signalled : MEMBERS_AT_ONCE;
+            TRY(members_signal(cgroup, done + *signalled, some, signal));
+            *signalled += some;
         }
-        if (*signalled == before)
+        if (due == before)
             break;
     }
     return NULL;

@@ -44,7 +44,7 @@ static bool cgroups_are_ours(const struct container_state *state) {
 
 void members_note(struct container_state *state, const struct oci_config *config) {
     const struct oci_namespace *pids = oci_config_namespace(config, "pid");
-    bool own_pids = pids != NULL && (pids->path == NULL || pids->path[0] == '\0');
+    bool own_pids = pids != NULL && !oci_namespace_is_joined(pids);
     if (!own_pids || !cgroups_are_ours(state))
         state->mount_namespace = mount_namespace_of((pid_t)state->init.pid);
 }

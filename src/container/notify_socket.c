@@ -137,7 +137,7 @@ struct error *notify_socket_relay(int listening, int init_pidfd, pid_t pid) {
             return NULL;
     }
     fd_owned int upstream = -1;
-    TRY(unix_socket_connect(caller_socket(), SOCK_DGRAM, "NOTIFY_SOCKET", &upstream));
+    TRY(unix_socket_connect(caller_socket(), SOCK_DGRAM, 0, "NOTIFY_SOCKET", &upstream));
     TRY(message_send(upstream, "READY=1"));
     memory_owned char *main_pid = text_formatted("MAINPID=%d", (int)pid);
     TRY(message_send(upstream, main_pid));

@@ -14,7 +14,7 @@
 static void mapping_default(const struct oci_config *config, struct oci_id_mapping **mappings, size_t *count,
                             uint32_t host_id) {
     const struct oci_namespace *user = oci_config_namespace(config, "user");
-    if (user == NULL || (user->path != NULL && user->path[0] != '\0'))
+    if (user == NULL || oci_namespace_is_joined(user))
         return;
     *mappings = memory_zeroed(sizeof **mappings);
     **mappings = (struct oci_id_mapping){.host_id = host_id, .size = 1};

@@ -96,7 +96,7 @@ struct error *pid_file_write(const char *path, pid_t pid) {
 struct error *pidfd_send(const char *path, int pidfd) {
     static const char name[] = "pidfd";
     fd_owned int connection = -1;
-    TRY(unix_socket_connect(path, SOCK_STREAM, "pidfd socket", &connection));
+    TRY(unix_socket_connect(path, SOCK_STREAM, 0, "pidfd socket", &connection));
     return error_context(fd_send(connection, name, sizeof name - 1, &pidfd, 1), "pidfd socket %s", path);
 }
 

@@ -277,15 +277,13 @@ static void config_complete(struct oci_config *config, const struct sandbox_requ
     string_list_free(&process->args);
     for (size_t i = 0; i < request->command.count; i++)
         string_list_append(&process->args, request->command.items[i]);
-    free(process->cwd);
-    process->cwd = memory_copy_string(request->workspace);
+    memory_replace_string(&process->cwd, request->workspace);
     capabilities_set(process->capabilities, policy);
     /* The limit of the caller stays: raising it is not ours, and builds need more than 1024 files. */
     for (size_t i = 0; i < process->rlimits_count; i++)
         free(process->rlimits[i].type);
     process->rlimits_count = 0;
-    free(config->hostname);
-    config->hostname = memory_copy_string("sandbox");
+    memory_replace_string(&config->hostname, "sandbox");
     namespace_add(config->linux_config, "network");
     namespace_add(config->linux_config, "cgroup");
     if (geteuid() != 0) {

@@ -6,11 +6,11 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/json.h"
+#include "process/unix_socket.h"
 
 #define PATIENCE_SECONDS 10
 
@@ -19,21 +19,9 @@ struct error *seccomp_agent_connect(const struct container *container, struct se
     const char *path = container->state->seccomp_agent;
     if (path == NULL)
         return NULL;
-    /* sun_path holds 108 bytes; through /proc/self/fd any path fits. */
-    fd_owned int place = open(path, O_PATH | O_CLOEXEC);
-    if (place < 0)
-        return error_system(errno, "open", "linux.seccomp.listenerPath %s", path);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", place);
-    fd_owned int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connection < 0)
-        return error_system(errno, "make", "a socket");
     /* An agent that takes no more connections, or does not read, must not hold the container for ever. */
-    struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
-    if (setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0)
-        return error_system(errno, "set", "a time limit for the seccomp agent");
-    if (connect(connection, (struct sockaddr *)&address, sizeof address) < 0)
-        return error_system(errno, "connect", "to linux.seccomp.listenerPath %s", path);
+    fd_owned int connection = -1;
+    TRY(unix_socket_connect(path, SOCK_STREAM, PATIENCE_SECONDS, "linux.seccomp.listenerPath", &connection));
     fd_owned int document = memfd_create("container-process-state", MFD_CLOEXEC);
     if (document < 0)
         return error_system(errno, "memfd_create", "the container process state");

@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "container/changes.h"
 #include "container/container.h"
 #include "warden/warden.h"
 
@@ -73,32 +74,12 @@ static struct error *resources_harden(const struct container *container, struct 
     struct hardened *hardened = memory_zeroed(sizeof *hardened);
     hardened->config = config;
     harden_resources(policy, hardened);
-    struct error *error = NULL;
     fd_owned int channel = -1;
-    for (size_t i = 0; error == NULL && i < hardened->changes_count; i++) {
-        const struct change *change = &hardened->changes[i];
-        if (change->reason == NULL)
-            continue;
-        struct warden_change record = {.reason = change->reason,
-                                       .subject = change->subject,
-                                       .message = change->message,
-                                       .rule = change->rule,
-                                       .remedy = change->remedy};
-        if (channel < 0)
-            error = warden_connect(container->directory, &channel);
-        if (error == NULL)
-            error = warden_give_change(channel, NULL, &record);
-    }
+    struct error *error = changes_record(container->directory, NULL, hardened, &channel);
     hardened->config = NULL;
     hardened_free(hardened);
     policy_free(policy);
     return error;
-}
-
-static struct error *config_store(const struct container *container, const struct oci_config *config) {
-    json_owned struct json_writer json = {0};
-    schema_write(&oci_config_schema, config, &json);
-    return file_replace(container->directory, "config.json", text_string(&json.text), json.text.length, 0600);
 }
 
 static struct error *update_with(struct container *container, struct oci_config *config,
@@ -112,12 +93,12 @@ static struct error *update_with(struct container *container, struct oci_config 
         struct oci_resources *parts = parts_of(config->linux_config->resources, request);
         error = cgroup_update(container->state->cgroup, parts);
         oci_resources_free(parts);
-        if (error !=
-            NULL) /* what was written before it failed is taken back; the first error is the one to tell */
+        /* What was written before it failed is taken back; the first error is the one to tell. */
+        if (error != NULL)
             error_ignore(cgroup_update(container->state->cgroup, before));
     }
     oci_resources_free(before);
-    return error == NULL ? config_store(container, config) : error;
+    return error == NULL ? container_store_config(container, config) : error;
 }
 
 static struct error *rdt_update(struct container *container, struct oci_config *config, const char *l3_cache,
@@ -130,14 +111,10 @@ static struct error *rdt_update(struct container *container, struct oci_config *
                          "the schemas of Intel RDT can be changed only in a container that was "
                          "created with linux.intelRdt");
     string_list_free(&rdt->schemata); /* they would go before the two */
-    if (l3_cache != NULL) {
-        free(rdt->l3_cache_schema);
-        rdt->l3_cache_schema = memory_copy_string(l3_cache);
-    }
-    if (memory_bandwidth != NULL) {
-        free(rdt->memory_bandwidth_schema);
-        rdt->memory_bandwidth_schema = memory_copy_string(memory_bandwidth);
-    }
+    if (l3_cache != NULL)
+        memory_replace_string(&rdt->l3_cache_schema, l3_cache);
+    if (memory_bandwidth != NULL)
+        memory_replace_string(&rdt->memory_bandwidth_schema, memory_bandwidth);
     TRY(oci_config_check(config));
     return cgroup_rdt_update(rdt, container->id);
 }

@@ -301,7 +301,7 @@ static void look_at_namespaces(const struct oci_config *config, struct facts *fa
     facts->namespace_is_host = memory_zeroed((facts->namespaces_count + 1) * sizeof(bool));
     for (size_t i = 0; i < facts->namespaces_count; i++) {
         const struct oci_namespace *namespace = &linux_config->namespaces[i];
-        if (namespace->path == NULL || namespace->path[0] == '\0')
+        if (!oci_namespace_is_joined(namespace))
             continue;
         for (size_t f = 0; f < sizeof files / sizeof files[0]; f++)
             if (strcmp(namespace->type, files[f].type) == 0)

@@ -48,8 +48,7 @@ static void cut_io_priority(struct oci_process *process, const struct policy *po
     if (io == NULL || strcmp(io->class_name, "IOPRIO_CLASS_RT") != 0)
         return;
     give_up(policy, "process.ioPriority", "IOPRIO_CLASS_RT", "the class is IOPRIO_CLASS_BE", hardened);
-    free(io->class_name);
-    io->class_name = memory_copy_string("IOPRIO_CLASS_BE");
+    memory_replace_string(&io->class_name, "IOPRIO_CLASS_BE");
 }
 
 void harden_scheduling(struct oci_process *process, const struct policy *policy, struct hardened *hardened) {

@@ -254,10 +254,8 @@ struct oci_seccomp *harden_seccomp_denied(const struct policy *policy) {
 
 struct oci_seccomp *harden_seccomp_denied_silently(const struct policy *policy) {
     struct oci_seccomp *document = harden_seccomp_denied(policy);
-    for (size_t i = 0; document != NULL && i < document->syscalls_count; i++) {
-        free(document->syscalls[i].action);
-        document->syscalls[i].action = memory_copy_string("SCMP_ACT_ERRNO");
-    }
+    for (size_t i = 0; document != NULL && i < document->syscalls_count; i++)
+        memory_replace_string(&document->syscalls[i].action, "SCMP_ACT_ERRNO");
     return document;
 }
 

@@ -241,11 +241,14 @@ static int properties_append(sd_bus_message *message, const struct systemd_prope
 
 /* ---- calls ---- */
 
-static void call(struct connection *connection, sd_bus_message *message, char **job,
+/* Sends a message that was put together with this `result`, and takes it from the caller. With `job`, the
+ * reply names one. */
+static void call(struct connection *connection, sd_bus_message *message, int result, char **job,
                  struct outcome *outcome) {
     sd_bus_error error = SD_BUS_ERROR_NULL;
     sd_bus_message *reply = NULL;
-    int result = sd_bus_call(connection->bus, message, PATIENCE_USEC, &error, &reply);
+    if (result >= 0)
+        result = sd_bus_call(connection->bus, message, PATIENCE_USEC, &error, &reply);
     const char *path;
     if (result >= 0 && job != NULL) {
         result = sd_bus_message_read(reply, "o", &path);
@@ -254,6 +257,7 @@ static void call(struct connection *connection, sd_bus_message *message, char **
     }
     outcome_from(outcome, result, &error);
     sd_bus_message_unref(reply);
+    sd_bus_message_unref(message);
     sd_bus_error_free(&error);
 }
 
@@ -268,11 +272,7 @@ static void unit_call(struct connection *connection, const char *name, const cha
     int result = method(connection, name, &message);
     if (result >= 0)
         result = sd_bus_message_append(message, "s", unit);
-    if (result >= 0)
-        call(connection, message, NULL, outcome);
-    else
-        outcome_from(outcome, result, NULL);
-    sd_bus_message_unref(message);
+    call(connection, message, result, NULL, outcome);
 }
 
 /* By descriptor, which means one process to everybody, where systemd takes that (253 and later); else by
@@ -308,11 +308,7 @@ static void scope_start_once(struct connection *connection, const struct systemd
         result = sd_bus_message_close_container(message);
     if (result >= 0)
         result = sd_bus_message_append(message, "a(sa(sv))", 0);
-    if (result >= 0)
-        call(connection, message, job, outcome);
-    else
-        outcome_from(outcome, result, NULL);
-    sd_bus_message_unref(message);
+    call(connection, message, result, job, outcome);
 }
 
 static void scope_start(struct connection *connection, const struct systemd_request *request, char **job,
@@ -365,11 +361,7 @@ static void stop(struct connection *connection, const struct systemd_request *re
         result = method(connection, "StopUnit", &message);
     if (result >= 0)
         result = sd_bus_message_append(message, "ss", request->unit, "replace");
-    if (result >= 0)
-        call(connection, message, &job, outcome);
-    else
-        outcome_from(outcome, result, NULL);
-    sd_bus_message_unref(message);
+    call(connection, message, result, &job, outcome);
     if (outcome->result >= 0)
         job_await(connection, job, outcome);
     if (outcome_is(outcome, "org.freedesktop.systemd1.NoSuchUnit"))
@@ -392,11 +384,7 @@ static void set(struct connection *connection, const struct systemd_request *req
         result = properties_append(message, &request->properties);
     if (result >= 0)
         result = sd_bus_message_close_container(message);
-    if (result >= 0)
-        call(connection, message, NULL, outcome);
-    else
-        outcome_from(outcome, result, NULL);
-    sd_bus_message_unref(message);
+    call(connection, message, result, NULL, outcome);
 }
 
 static void attach(struct connection *connection, const struct systemd_request *request,
@@ -405,11 +393,7 @@ static void attach(struct connection *connection, const struct systemd_request *
     int result = connection->same_pids ? method(connection, "AttachProcessesToUnit", &message) : -EOPNOTSUPP;
     if (result >= 0)
         result = sd_bus_message_append(message, "ssau", request->unit, "", 1, request->pid);
-    if (result >= 0)
-        call(connection, message, NULL, outcome);
-    else
-        outcome_from(outcome, result, NULL);
-    sd_bus_message_unref(message);
+    call(connection, message, result, NULL, outcome);
 }
 
 static const struct {

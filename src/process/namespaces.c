@@ -51,7 +51,7 @@ struct error *namespace_plan_make(const struct oci_config *config, struct namesp
         int flag = namespace_types[i].flag;
         if (namespace == NULL)
             continue;
-        if (namespace->path == NULL || namespace->path[0] == '\0') {
+        if (!oci_namespace_is_joined(namespace)) {
             if (flag == CLONE_NEWCGROUP)
                 out->new_cgroup = true;
             else if (flag == CLONE_NEWTIME)
@@ -143,11 +143,9 @@ struct error *namespace_clone(const struct namespace_plan *plan, int cgroup_fd,
             return error_system(errno, "clone", "the container's init");
         return NULL;
     }
-    int sockets[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-        return error_system(errno, "make", "a socket pair");
-    fd_owned int ours = sockets[0];
-    fd_owned int theirs = sockets[1];
+    fd_owned int ours = -1;
+    fd_owned int theirs = -1;
+    TRY(fd_pair(&ours, &theirs));
     fd_owned int stage_pidfd = -1;
     pid_t stage = sys_clone3(0, &stage_pidfd, -1);
     if (stage == 0)
@@ -256,11 +254,9 @@ struct error *namespace_run_in_network(int target_pidfd, pid_t target, fallible 
         return work(data);
     if (geteuid() == 0 && network_visit(&run, &error))
         return error;
-    int sockets[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-        return error_system(errno, "make", "a socket pair");
-    fd_owned int ours = sockets[0];
-    fd_owned int theirs = sockets[1];
+    fd_owned int ours = -1;
+    fd_owned int theirs = -1;
+    TRY(fd_pair(&ours, &theirs));
     run.sync = theirs;
     /* A change of user namespace marks the memory undumpable, which must not be ours. */
     fd_owned int pidfd = -1;

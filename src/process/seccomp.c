@@ -483,7 +483,7 @@ fallible seccomp_program_save(const struct seccomp_program *program, int directo
     text_owned struct text bytes = {0};
     text_append_bytes(&bytes, &saved, sizeof saved);
     text_append_bytes(&bytes, program->instructions, program->count * sizeof *program->instructions);
-    return file_make(directory_fd, name, bytes.data, bytes.length, 0600);
+    return file_replace(directory_fd, name, bytes.data, bytes.length, 0600);
 }
 
 fallible seccomp_program_load_file(int directory_fd, const char *name, struct seccomp_program *out) {

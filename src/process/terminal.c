@@ -64,7 +64,7 @@ struct error *terminal_send(int socket, int leader) {
 }
 
 struct error *terminal_connect(const char *path, int *out) {
-    return unix_socket_connect(path, SOCK_STREAM, "console socket", out);
+    return unix_socket_connect(path, SOCK_STREAM, 0, "console socket", out);
 }
 
 /* Bytes on their way in one direction; reading stops while the buffer is not empty, so a slow reader slows

@@ -10,7 +10,8 @@
 
 #include "base/fd.h"
 
-struct error *unix_socket_connect(const char *path, int type, const char *what, int *out) {
+struct error *unix_socket_connect(const char *path, int type, unsigned patience_seconds, const char *what,
+                                  int *out) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     socklen_t length = sizeof address;
     fd_owned int place = -1;
@@ -31,6 +32,10 @@ struct error *unix_socket_connect(const char *path, int type, const char *what, 
     fd_owned int connection = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
     if (connection < 0)
         return error_system(errno, "make", "a socket");
+    struct timeval patience = {.tv_sec = patience_seconds};
+    if (patience_seconds > 0 &&
+        setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) < 0)
+        return error_system(errno, "set", "a time limit for %s %s", what, path);
     if (connect(connection, (struct sockaddr *)&address, length) < 0)
         return error_system(errno, "connect", "to %s %s", what, path);
     *out = fd_take(&connection);

@@ -5,5 +5,7 @@
 
 /* Connects to the socket at `path`, which may be longer than a socket address holds, or begin with "@" for
  * the abstract name space (systemd's notation). `type` is SOCK_STREAM or SOCK_DGRAM; `what` names it in
- * messages. The caller closes *out. */
-fallible unix_socket_connect(const char *path, int type, const char *what, int *out);
+ * messages. The caller closes *out. `patience_seconds`: how long connecting, and each sending, may wait for
+ * the other side; 0: for ever. */
+fallible unix_socket_connect(const char *path, int type, unsigned patience_seconds, const char *what,
+                             int *out);

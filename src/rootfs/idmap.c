@@ -83,7 +83,7 @@ static struct error *namespace_of(const struct oci_config *config, const struct 
         return user_namespace_make(text_string(&uids), text_string(&gids), out);
     }
     const struct oci_namespace *user = oci_config_namespace(config, "user");
-    if (user != NULL && user->path != NULL) {
+    if (user != NULL && oci_namespace_is_joined(user)) {
         *out = open(user->path, O_RDONLY | O_CLOEXEC);
         return *out < 0 ? error_system(errno, "open", "linux.namespaces user: %s", user->path) : NULL;
     }

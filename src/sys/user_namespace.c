@@ -18,11 +18,9 @@ static struct error *namespace_take(pid_t pid, const char *uid_map, const char *
 }
 
 struct error *user_namespace_make(const char *uid_map, const char *gid_map, int *out) {
-    int sockets[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-        return error_system(errno, "make", "a socket pair");
-    fd_owned int ours = sockets[0];
-    fd_owned int theirs = sockets[1];
+    fd_owned int ours = -1;
+    fd_owned int theirs = -1;
+    TRY(fd_pair(&ours, &theirs));
     fd_owned int pidfd = -1;
     pid_t pid = sys_clone3(CLONE_NEWUSER, &pidfd, -1);
     if (pid == 0) {
