@@ -55,9 +55,14 @@ static void linux_write(const struct oci_features *features, struct json_writer 
                   features->capabilities ? features->capabilities : oci_capability_names);
     cgroup_write(features, json);
     seccomp_write(features, json);
-    enabled_write(json, "apparmor", features->apparmor);
-    enabled_write(json, "selinux", features->selinux);
-    enabled_write(json, "intelRdt", false);
+    /* What the runtime knows, whatever this machine has (features-linux.md). */
+    enabled_write(json, "apparmor", true);
+    enabled_write(json, "selinux", true);
+    json_key(json, "intelRdt");
+    json_object_begin(json);
+    json_member_boolean(json, "enabled", true);
+    json_member_boolean(json, "schemata", true);
+    json_object_end(json);
     json_key(json, "mountExtensions");
     json_object_begin(json);
     enabled_write(json, "idmap", features->id_mapped_mounts);

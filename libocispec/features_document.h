@@ -17,8 +17,6 @@ struct oci_features {
     bool seccomp;                             /* else only "enabled": false */
     const char *const *seccomp_architectures; /* NULL: all of names.h */
     const char *const *seccomp_flags;         /* those that this kernel takes */
-    bool apparmor;
-    bool selinux;
     bool id_mapped_mounts;
     const char *const
         *unsafe_annotations; /* keys that change what the runtime does, "dev.pinfold." for a prefix */

@@ -88,6 +88,7 @@ teardown() { teardown_container; }
     is "$(jq -r '.linux.seccomp | .supportedFlags - .knownFlags | length' "$WORK/f")" 0
     is "$(jq -r '.linux.seccomp.supportedFlags | index("SECCOMP_FILTER_FLAG_TSYNC") | type' "$WORK/f")" number
     is "$(jq -r '[.linux.cgroup[] | type] | unique | join(" ")' "$WORK/f")" boolean
+    is "$(jq -c '.linux | [.apparmor, .selinux, .intelRdt, .netDevices] | map(.enabled) | unique' "$WORK/f")" '[true]'
     is "$(jq -r '.annotations["org.opencontainers.runc.checkpoint.enabled"]' "$WORK/f")" false
     is "$(jq -r '.potentiallyUnsafeConfigAnnotations | index("dev.pinfold.") | type' "$WORK/f")" number
     is "$(jq -r '[.. | strings | select(test("\\s"))] | length' "$WORK/f")" 0

@@ -164,7 +164,8 @@ static void features(void **state) {
         "\"knownFlags\":[\"SECCOMP_FILTER_FLAG_TSYNC\",\"SECCOMP_FILTER_FLAG_LOG\","
         "\"SECCOMP_FILTER_FLAG_SPEC_ALLOW\",\"SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV\"],"
         "\"supportedFlags\":[\"SECCOMP_FILTER_FLAG_LOG\"]},"
-        "\"apparmor\":{\"enabled\":false},\"selinux\":{\"enabled\":false},\"intelRdt\":{\"enabled\":false},"
+        "\"apparmor\":{\"enabled\":true},\"selinux\":{\"enabled\":true},\"intelRdt\":{\"enabled\":true,"
+        "\"schemata\":true},"
         "\"mountExtensions\":{\"idmap\":{\"enabled\":true}},\"netDevices\":{\"enabled\":true}},"
         "\"annotations\":{\"org.opencontainers.runc.checkpoint.enabled\":\"false\"},"
         "\"potentiallyUnsafeConfigAnnotations\":[\"dev.pinfold.\"]}");
