@@ -302,7 +302,7 @@ in_private_cgroups() { # WORD...: "/" is a cgroup of this test
     wait_status stopped
     for child in $children; do kill -0 "$child"; done
     pf delete "$ID"
-    for child in $children; do [ ! -e "/proc/$child/ns/mnt" ] || [ "$(cut -d' ' -f3 "/proc/$child/stat")" = Z ]; done
+    for child in $children; do process_ended "$child"; done
     kill -0 "$other"
     kill "$other"
 }

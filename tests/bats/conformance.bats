@@ -25,7 +25,7 @@ teardown() {
     sleep 0.3
     [ -d "/proc/$init" ] # the trap works: SIGKILL alone does not end it
     pf delete --force "$ID"
-    [ ! -d "/proc/$init" ]
+    process_ended "$init"
     [ "$(cat "$frozen/freezer.state")" = FROZEN ]
     rmdir "$frozen"
 }

@@ -161,6 +161,10 @@ wait_status() { # STATUS
     echo "still $(state_of .status), not $1" >&2
     return 1
 }
+# A process that has ended: gone, or not waited for by its parent yet.
+process_ended() { # PID
+    [ ! -d "/proc/$1" ] || matches "$(sed -n 's/^State:\t//p' "/proc/$1/status" 2>/dev/null)" '^(Z.*|)$'
+}
 # Waits for a command to succeed; 5 seconds at most.
 wait_for() {
     local try

@@ -175,7 +175,7 @@ teardown() { teardown_container; }
     start_sleeper
     pid=$(state_of .pid)
     pf delete --force "$ID"
-    [ ! -d "/proc/$pid" ]
+    process_ended "$pid"
 }
 
 @test "delete --force of nothing is no error" {

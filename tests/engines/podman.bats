@@ -175,7 +175,7 @@ teardown() {
     run podman rm -f -t 0 "$NAME"
     ended 0
     nothing_left_of "$id"
-    [ ! -e "/proc/$conmon" ]
+    wait_for [ ! -e "/proc/$conmon" ]
     is "$(ls "/proc/$HOLDER/root/run/netns" 2>/dev/null | sort)" "$before"
     rm -f "$(log_of "$id")"
 }
