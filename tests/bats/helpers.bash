@@ -6,6 +6,8 @@
 
 PINFOLD=${PINFOLD:?PINFOLD must name the runtime: use make check, or tests/run --bats FILE}
 LOGS=/var/log/pinfold
+# shellcheck source=../assertions.bash
+. "${BASH_SOURCE[0]%/*}/../assertions.bash"
 
 # -- set-up and teardown ------------------------------------------------------------------------------------------
 
@@ -161,20 +163,6 @@ wait_status() { # STATUS
     echo "still $(state_of .status), not $1" >&2
     return 1
 }
-# A process that has ended: gone, or not waited for by its parent yet.
-process_ended() { # PID
-    [ ! -d "/proc/$1" ] || matches "$(sed -n 's/^State:\t//p' "/proc/$1/status" 2>/dev/null)" '^(Z.*|)$'
-}
-# Waits for a command to succeed; 5 seconds at most.
-wait_for() {
-    local try
-    for try in $(seq 50); do
-        ! "$@" >/dev/null 2>&1 || return 0
-        sleep 0.1
-    done
-    echo "never true: $*" >&2
-    return 1
-}
 
 # -- records ------------------------------------------------------------------------------------------------------
 
@@ -197,30 +185,4 @@ has_record() { # REASON [JQ-FILTER]
     echo "no record with reason $1 ${2:+and $2} in:" >&2
     records | jq -c '{status_detail, message}' >&2
     return 1
-}
-
-# -- assertions ---------------------------------------------------------------------------------------------------
-
-# These say what was found, because `[ ]` alone says nothing.
-is() { # FOUND WANTED
-    [ "$1" = "$2" ] || { printf 'found:  %s\nwanted: %s\n' "$1" "$2" >&2; return 1; }
-}
-contains() { # TEXT PART
-    case $1 in
-    *"$2"*) ;;
-    *) printf 'in:      %s\nmissing: %s\n' "$1" "$2" >&2; return 1 ;;
-    esac
-}
-lacks() { # TEXT PART
-    case $1 in
-    *"$2"*) printf 'in:         %s\nunexpected: %s\n' "$1" "$2" >&2; return 1 ;;
-    esac
-}
-matches() { # TEXT REGEX
-    [[ $1 =~ $2 ]] || { printf 'text:    %s\npattern: %s\n' "$1" "$2" >&2; return 1; }
-}
-# After `run`: the exit status and, given, a part of the output.
-ended() { # STATUS [PART]
-    [ "$status" = "$1" ] || { printf 'exit status %s, wanted %s; output:\n%s\n' "$status" "$1" "$output" >&2; return 1; }
-    [ $# -lt 2 ] || contains "$output" "$2"
 }

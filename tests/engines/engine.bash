@@ -9,6 +9,8 @@ PINFOLD=$(readlink -f "${PINFOLD:?PINFOLD must name the runtime: use make check-
 ENGINES=${PINFOLD_TESTS:?use make check-engines}/engines
 IMAGE=localhost/busybox:1
 CHECK_OCSF=${CHECK_OCSF:-$(readlink -f "$PINFOLD_TESTS/../../shared/bin/check-ocsf")}
+# shellcheck source=../assertions.bash
+. "$PINFOLD_TESTS/assertions.bash"
 
 # -- the house ----------------------------------------------------------------------------------------------------
 
@@ -266,33 +268,4 @@ records_of() { # LONG-ID JQ-FILTER
         return 1
     fi
     printf '%s\n' "$found"
-}
-
-# -- assertions ---------------------------------------------------------------------------------------------------
-
-# These say what was found, because `[ ]` alone says nothing.
-is() { # FOUND WANTED
-    [ "$1" = "$2" ] || { printf 'found:  %s\nwanted: %s\n' "$1" "$2" >&2; return 1; }
-}
-contains() { # TEXT PART
-    case $1 in
-    *"$2"*) ;;
-    *) printf 'in:      %s\nmissing: %s\n' "$1" "$2" >&2; return 1 ;;
-    esac
-}
-lacks() { # TEXT PART
-    case $1 in
-    *"$2"*) printf 'in:         %s\nunexpected: %s\n' "$1" "$2" >&2; return 1 ;;
-    esac
-}
-matches() { # TEXT REGEX
-    [[ $1 =~ $2 ]] || { printf 'text:    %s\npattern: %s\n' "$1" "$2" >&2; return 1; }
-}
-more_than() { # NUMBER LEAST
-    [ "$1" -gt "$2" ] || { printf 'found:  %s\nwanted: more than %s\n' "$1" "$2" >&2; return 1; }
-}
-# After `run`: the exit status and, given, a part of the output.
-ended() { # STATUS [PART]
-    [ "$status" = "$1" ] || { printf 'exit status %s, wanted %s; output:\n%s\n' "$status" "$1" "$output" >&2; return 1; }
-    [ $# -lt 2 ] || contains "$output" "$2"
 }
