@@ -319,10 +319,11 @@ static struct error *apply_unified(const struct cgroup *cgroup, const struct str
         return NULL;
     const struct cgroup_directory *directory = unified_directory(cgroup);
     if (directory == NULL)
-        return error_new(ERROR_UNAVAILABLE,
-                         "linux.resources.unified.%s needs cgroup v2, which is not mounted or not "
-                         "writable here",
-                         unified->items[0].key);
+        return error_new(
+            ERROR_UNAVAILABLE,
+            "invalid configuration: linux.resources.unified.%s needs cgroup v2, which is not mounted or not "
+            "writable here",
+            unified->items[0].key);
     for (size_t i = 0; i < unified->count; i++) {
         /* A controller that is not enabled yet. */
         memory_owned char *controller = memory_copy_string(unified->items[i].key);

@@ -193,8 +193,9 @@ static struct error *unified_key_check(const char *directory, const char *key) {
     if (!cgroup_unified_has(directory, controller))
         return error_new(
             ERROR_UNAVAILABLE,
-            "linux.resources.unified.%s needs the %s controller, which cgroup v2 does not have here", key,
-            controller);
+            "invalid configuration: linux.resources.unified.%s needs the %s controller, which cgroup v2 "
+            "does not have here",
+            key, controller);
     return NULL;
 }
 

@@ -179,6 +179,13 @@ in_private_cgroups() { # WORD...: "/" is a cgroup of this test
     done
 }
 
+@test "unified: a controller that cgroup v2 does not have here, in the words of runc and crun" {
+    ! grep -qw memory "$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)/cgroup.controllers" 2>/dev/null || skip "memory is a controller of v2"
+    configure '.linux.resources.unified = {"memory.min": "131072"}'
+    run pf_run
+    ended 1 "invalid configuration: linux.resources.unified.memory.min needs"
+}
+
 @test "unified: a name with a path in it is refused" {
     mkdir -p "$WORK/unified/container" && echo 1 >"$WORK/unified/container/../x" # by path it leads elsewhere
     is "$(ls "$WORK/unified" | xargs)" "container x"

@@ -49,6 +49,27 @@ static void passwd_homes_are_found(void **state) {
     expect_home(":::::", 0, NULL);
 }
 
+static void expect_name(const char *passwd, uid_t uid, const char *expected) {
+    char *name = passwd_name(passwd, strlen(passwd), uid);
+    if (expected == NULL)
+        assert_null(name);
+    else
+        assert_string_equal(name, expected);
+    free(name);
+}
+
+static void passwd_names_are_found(void **state) {
+    (void)state;
+    const char *passwd =
+        "root:x:0:0\nminus:x:-1:0:\n:x:7:7:::\nnode:x:1000:1000::/home/node:\nagain:x:1000:\nx:y\nlast:x:9";
+    expect_name(passwd, 0, "root");
+    expect_name(passwd, 1000, "node");
+    expect_name(passwd, 7, NULL);
+    expect_name(passwd, 9, "last");
+    expect_name(passwd, 4294967295u, NULL);
+    expect_name("", 0, NULL);
+}
+
 static void passwd_never_opens_what_is_no_file(void **state) {
     (void)state;
     char path[] = "/tmp/pinfold-facts-XXXXXX";
@@ -475,6 +496,7 @@ static void host_namespaces_are_seen(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(passwd_homes_are_found),
+        cmocka_unit_test(passwd_names_are_found),
         cmocka_unit_test(passwd_never_opens_what_is_no_file),
         WITH_TREE(host_places_by_inode),
         WITH_TREE(credentials_by_inode),
