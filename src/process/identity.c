@@ -50,8 +50,11 @@ static struct error *bounding_set_drop(uint64_t keep) {
     for (int number = 0; number <= last; number++) {
         if (keep & (UINT64_C(1) << number))
             continue;
-        if (prctl(PR_CAPBSET_READ, number, 0, 0, 0) == 1 && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) < 0)
-            return error_system(errno, "drop", "capability %s from the bounding set",
+        if (prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0)
+            continue;
+        int why = errno; /* without CAP_SETPCAP that matters only for what is in the set */
+        if (prctl(PR_CAPBSET_READ, number, 0, 0, 0) == 1)
+            return error_system(why, "drop", "capability %s from the bounding set",
                                 oci_capability_name(number));
     }
     return NULL;
