@@ -76,6 +76,7 @@ document() { # JQ: config.json's process, changed
     is "$group $session" "$(cat "$WORK/pid") $(cat "$WORK/pid")"
 }
 
+# That only the user may enter one, and not even root (a FUSE mount, NFS), needs a file system that these machines lack.
 @test "crun #793: a working directory that only root, or only the user, may enter; exec too" {
     mkdir -m 700 "$ROOT/roots" "$ROOT/users"
     chown 1000:1000 "$ROOT/users"

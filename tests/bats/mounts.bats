@@ -422,10 +422,10 @@ WORDS
 }
 
 @test "runc #3952, #4971: a tmpfs has the sticky bit and mode of what it covers, else its own default; crun #2176: no other file system does" {
-    mkdir -m 1777 "$ROOT/sticky" && chmod 700 "$ROOT/proc" "$ROOT/sys"
-    configure '.mounts += [{destination: "/sticky", type: "tmpfs", source: "tmpfs"}, {destination: "/new", type: "tmpfs", source: "tmpfs"}]'
-    command_is stat -c %a /sticky /new /proc /sys
-    is "$(pf_run | xargs)" "1777 1777 555 555"
+    mkdir -m 1777 "$ROOT/sticky" && mkdir -m 2750 "$ROOT/narrow" && chmod 700 "$ROOT/proc" "$ROOT/sys"
+    configure '.mounts += (["/sticky", "/narrow", "/new"] | map({destination: ., type: "tmpfs", source: "tmpfs"}))'
+    command_is stat -c %a /sticky /narrow /new /proc /sys
+    is "$(pf_run | xargs)" "1777 2750 1777 555 555"
 }
 
 @test "runc #3991: tmpcopyup keeps modes whatever the umask, owners, attributes, and follows no link" {
