@@ -482,6 +482,17 @@ WORDS
     is "$slave" "/data $group /proc private"
 }
 
+@test "crun #950: flags that the runtime's own user namespace may not take back stay, and the others change" {
+    mount -t tmpfs -o nosuid,nodev tmpfs "$WORK/source/sub"
+    configure --arg source "$WORK/source/sub" '.mounts += [{destination: "/data", type: "bind", source: $source, options: ["bind", "suid", "dev", "noexec", "ro"]}]
+      | .mounts |= map(select(.type != "sysfs" and .type != "cgroup" and .type != "devpts")) | .linux.resources = {} | .annotations["run.oci.keep_original_groups"] = "1"'
+    command_is awk '$5 == "/data" { print $6 }' /proc/self/mountinfo
+    run unshare -U -r -m -p -f sh -c 'mount -t proc proc /proc && exec timeout 20 "$0" --root "$1" --policy unconfined --cgroup-manager disabled run --bundle "$2" "$3"' \
+        "$PINFOLD" "$STATE" "$BUNDLE" "$ID" </dev/null 3>&-
+    umount "$WORK/source/sub"
+    matches "$output" '^ro,nosuid,nodev,noexec'
+}
+
 @test "crun #2178: /sys of the host, where the user namespace may make none, is read-only as a whole" {
     user_namespace
     # a mere bind leaves it as it is there
