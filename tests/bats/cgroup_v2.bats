@@ -29,6 +29,7 @@ directory() {
     echo "/sys/fs/cgroup/pinfold/$ID"
 }
 
+# bats test_tags=devices
 @test "v2: device rules are in force, as a program of the container's cgroup" {
     configure '.linux.devices = [{path: "/dev/tun2", type: "c", major: 10, minor: 200, fileMode: 438}]'
     script_is 'echo x > /dev/null && echo null; : <>/dev/tun2 && echo tun'
@@ -48,19 +49,22 @@ tun" # without rules it works
 tun"
 }
 
+# bats test_tags=devices
 @test "v2: the agent policy gives only the standard devices" {
     configure '.linux.resources.devices = [{allow: true, access: "rwm"}]'
     command_is sleep 1000
     POLICY='' pf_create
     pf start "$ID"
-    mknod "$WORK/tun" c 10 200
-    sh -c ": <>$WORK/tun" # outside of its cgroup it opens
-    run sh -c "echo \$\$ >$(directory)/cgroup.procs && : <>/dev/null && echo null && : <>$WORK/tun"
+    mkdir "$WORK/dev" && mount -t tmpfs -o mode=755 tmpfs "$WORK/dev" # /tmp is often nodev
+    mknod "$WORK/dev/tun" c 10 200
+    sh -c ": <>$WORK/dev/tun" # outside of its cgroup it opens
+    run sh -c "echo \$\$ >$(directory)/cgroup.procs && : <>/dev/null && echo null && : <>$WORK/dev/tun"
     contains "$output" null
     contains "$output" "Operation not permitted"
     pf delete --force "$ID"
     POLICY=unconfined pf_create
-    run sh -c "echo \$\$ >$(directory)/cgroup.procs && : <>$WORK/tun && echo tun"
+    run sh -c "echo \$\$ >$(directory)/cgroup.procs && : <>$WORK/dev/tun && echo tun"
+    umount "$WORK/dev"
     is "$output" tun # what was asked for, without the policy
 }
 

@@ -136,6 +136,7 @@ no_unit_left() {
     done
 }
 
+# bats test_tags=controllers
 @test "runc #4949: pids.limit 0 is a limit, 1 under systemd" {
     needs_systemd
     needs pids
@@ -145,6 +146,7 @@ no_unit_left() {
     is "$(cgroup_file pids.max)" 1
 }
 
+# bats test_tags=controllers
 @test "crun #1721, runc #4772: the usual 1024 shares are the usual weight of 100, the ends are the ends" {
     needs_systemd
     needs cpu
@@ -158,6 +160,7 @@ no_unit_left() {
     done
 }
 
+# bats test_tags=controllers
 @test "runc #3808: AllowedCPUs names the CPUs that cpuset.cpus has" {
     needs_systemd
     needs cpuset
@@ -240,6 +243,7 @@ no_unit_left() {
     wait_for sh -c "! systemctl is-active --quiet $VICTIM"
 }
 
+# bats test_tags=controllers
 @test "limits are systemd's properties and the cgroup's values, also after a reload" {
     needs_systemd
     needs memory
@@ -268,6 +272,51 @@ no_unit_left() {
     is "$(cgroup_file cpu.weight)" 59
 }
 
+# bats test_tags=controllers
+@test "I/O limits are the cgroup's values, also after a reload" {
+    needs_systemd
+    needs io
+    local disk
+    disk=$(awk '$1 ~ /^[0-9]+$/ && ($4 !~ /[0-9]$/ || $4 ~ /^nvme[0-9]+n[0-9]+$/) { print $1, $2; exit }' /proc/partitions)
+    [ -n "$disk" ] || skip "no disk to limit"
+    configure --argjson major "${disk% *}" --argjson minor "${disk#* }" '{major: $major, minor: $minor} as $disk | .linux.resources.blockIO = {weight: 500,
+        throttleReadBpsDevice: [$disk + {rate: 1048576}], throttleWriteIOPSDevice: [$disk + {rate: 100}]}'
+    systemd_sleeper
+    is "$(property IOWeight)" 4950
+    is "$(cgroup_file io.max)" "${disk/ /:} rbps=1048576 wbps=max riops=max wiops=100"
+    systemctl daemon-reload
+    is "$(cgroup_file io.max)" "${disk/ /:} rbps=1048576 wbps=max riops=max wiops=100"
+}
+
+# bats test_tags=devices
+@test "device rules are in force in the scope, also after an update and a reload" {
+    needs_systemd
+    grep -q " tun$" /proc/misc || skip "the test's device is missing: c 10:200, tun" # opening it asks for no capability
+    local rules
+    configure '.linux.devices = [{path: "/dev/tun2", type: "c", major: 10, minor: 200, fileMode: 438}] | .linux.resources.devices = [{allow: true, access: "rwm"}]'
+    systemd_sleeper
+    is "$(pf exec "$ID" sh -c 'echo x >/dev/null && : <>/dev/tun2 && echo both')" both # without a rule against it, it works
+    pf delete --force "$ID"
+    # one that systemd can say too (DeviceAllow), and one that only the runtime's own program can
+    for rules in '[{allow: false, access: "rwm"}]' '[{allow: true, access: "rwm"}, {allow: false, type: "c", major: 10, minor: 200, access: "w"}]'; do
+        configure ".linux.resources.devices = $rules"
+        systemd_sleeper
+        denied
+        systemctl daemon-reload
+        denied
+        pf update --resources - "$ID" <<<'{"unified": {"cgroup.max.depth": "7"}}'
+        denied
+        pf delete --force "$ID"
+    done
+}
+denied() {
+    run pf exec "$ID" sh -c 'echo x >/dev/null && echo null; : <>/dev/tun2 && echo both'
+    contains "$output" null
+    contains "$output" "Operation not permitted"
+    lacks "$output" both
+}
+
+# bats test_tags=controllers
 @test "an update changes the unit and the cgroup, and what is refused changes neither" {
     needs_systemd
     needs memory
@@ -290,6 +339,7 @@ no_unit_left() {
     is "$(cgroup_file memory.max)" 134217728
 }
 
+# bats test_tags=controllers
 @test "a memory limit is in force: an allocation beyond it ends with 137" {
     needs_systemd
     needs memory
