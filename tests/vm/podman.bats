@@ -148,6 +148,7 @@ limits() {
         sh -c 'cd /sys/fs/cgroup; cat memory.max memory.swap.max memory.low pids.max cpu.max cpu.weight cpuset.cpus' || return 1
     is "${output//$'\n'/ }" "67108864 33554432 33554432 77 50000 100000 59 0"
 }
+# bats test_tags=controllers
 @test "podman: memory, swap, pids, cpu and cpuset limits are read back" {
     needs memory pids cpu cpuset
     each_manager limits
@@ -158,6 +159,7 @@ io_limits() {
         cat /sys/fs/cgroup/io.max || return 1
     is "$output" "$(stat -c '%Hr:%Lr' "$DISK") rbps=1048576 wbps=max riops=max wiops=100"
 }
+# bats test_tags=controllers
 @test "podman: I/O limits are read back" {
     needs io
     DISK=$(find /dev -maxdepth 1 -name 'nvme?n1' | head -n 1)
@@ -179,6 +181,7 @@ updated() {
     fi
     with_pinfold rm --force --time 0 "$NAME" >/dev/null
 }
+# bats test_tags=controllers
 @test "podman: update changes the limits, and systemd keeps them" {
     needs memory pids cpu
     each_manager updated
@@ -189,6 +192,7 @@ out_of_memory() {
     is "$(with_pinfold inspect -f '{{.State.OOMKilled}}' "$NAME")" true || return 1
     with_pinfold rm --force --time 0 "$NAME" >/dev/null
 }
+# bats test_tags=controllers
 @test "podman: beyond its memory the container ends with 137 and OOMKilled" {
     needs memory
     each_manager out_of_memory
@@ -201,6 +205,7 @@ statistics() {
     [[ $output =~ ^[1-9][0-9.]*[kM]?i?B\ .*\ 1\ [0-9.]+%$ ]] || { echo "found: $output"; return 1; }
     with_pinfold rm --force --time 0 "$NAME" >/dev/null
 }
+# bats test_tags=controllers
 @test "cri-o #9536: statistics have values without a limit" {
     needs memory pids cpu
     each_manager statistics
