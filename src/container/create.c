@@ -356,9 +356,10 @@ static struct error *pairs_open(struct creation *creation) {
 }
 
 /* CLONE_INTO_CGROUP is refused where moving there works: a threaded parent, a cgroup with controllers below
- * it. */
+ * it, and EAGAIN for a limit of 0 processes, which counts births alone. */
 static bool is_refused_birth(int number) {
-    return number == EBUSY || number == EOPNOTSUPP || number == EACCES || number == EINVAL;
+    return number == EAGAIN || number == EBUSY || number == EOPNOTSUPP || number == EACCES ||
+           number == EINVAL;
 }
 
 /* Init has this process's memory, environment and descriptors (the root of the machine is one step above
