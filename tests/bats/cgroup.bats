@@ -257,7 +257,6 @@ in_private_cgroups() { # WORD...: "/" is a cgroup of this test
     is "$(value_of pids pids.max pids.max)" 63
 }
 
-# bats test_tags=controllers
 @test "runc #4949, youki #3634: pids.limit 0 is a limit, -1 is none" {
     needs pids
     configure '.linux.resources.pids = {limit: 0}'
