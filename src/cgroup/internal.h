@@ -146,17 +146,23 @@ fallible cgroup_rdt_apply_in(const char *mount, const struct oci_intel_rdt *rdt,
 fallible cgroup_apply_network(const struct cgroup *cgroup, const struct oci_network *network);
 fallible cgroup_apply_rdma(const struct cgroup *cgroup, const struct oci_rdma *devices, size_t count);
 
-/* ---- resources.c: places and conversions ---- */
+/* ---- place.c ---- */
 
 /* Which of our directories has a controller. */
 struct cgroup_place {
     const char *directory; /* the cgroup's */
     bool unified;
 };
+/* The directory of v2, or NULL. */
+const struct cgroup_directory *cgroup_unified_directory(const struct cgroup *cgroup);
+/* `controller` by its v1 name. */
+bool cgroup_place_find(const struct cgroup *cgroup, const char *controller, struct cgroup_place *place);
 /* ERROR_UNAVAILABLE names field and controller, and says why it cannot be had. `controller` by its v1 name.
  */
 fallible cgroup_place_need(const struct cgroup *cgroup, const char *field, const char *controller,
                            struct cgroup_place *place);
+
+/* ---- values.c ---- */
 
 /* cpu.shares [2..262144] to cpu.weight [1..10000], 1024 to 100; 0 stays 0 (unset). */
 uint64_t cgroup_weight_from_shares(uint64_t shares);

@@ -1,5 +1,4 @@
-/* From the document's numbers to the kernel's, and each resource to the hierarchy where its controller lives.
- */
+/* Each resource to the hierarchy where its controller lives. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,166 +9,6 @@
 
 #include "base/memory.h"
 #include "cgroup/internal.h"
-
-uint64_t cgroup_weight_from_shares(uint64_t shares) {
-    if (shares == 0)
-        return 0;
-    if (shares <= 2)
-        return 1;
-    if (shares >= 262144)
-        return 10000;
-    /* Through (2, 1), (1024, 100) and (262144, 10000) on logarithmic scales: both defaults meet. The linear
-     * form that was used everywhere before made 1024 shares weight 39. */
-    double logarithm = log2((double)shares);
-    double exponent = (logarithm * logarithm + 125 * logarithm) / 612.0 - 7.0 / 34.0;
-    return (uint64_t)ceil(pow(10, exponent) - 1e-9);
-}
-
-uint64_t cgroup_io_weight(uint64_t weight) {
-    if (weight == 0)
-        return 0;
-    if (weight <= 10)
-        return 1;
-    if (weight >= 1000)
-        return 10000;
-    return 1 + (weight - 10) * 9999 / 990;
-}
-
-bool cgroup_wanted(struct optional_int64 number) {
-    return number.set && number.value != 0;
-}
-
-bool cgroup_wanted_unsigned(struct optional_uint64 number) {
-    return number.set && number.value != 0;
-}
-
-struct error *cgroup_limit_text(const char *field, int64_t value, const char *unlimited, char **out) {
-    if (value < -1)
-        return error_new(ERROR_INVALID,
-                         "%s: %" PRId64 " is not allowed; -1 (unlimited) or a positive number is", field,
-                         value);
-    *out = value == -1 ? memory_copy_string(unlimited) : text_formatted("%" PRId64, value);
-    return NULL;
-}
-
-struct error *cgroup_swap_beyond_limit(const struct oci_memory *memory, char **out) {
-    *out = NULL;
-    if (!cgroup_wanted(memory->swap)) {
-        /* Unlimited memory under the old limit of memory and swap together would not be unlimited. */
-        if (memory->limit.set && memory->limit.value == -1)
-            *out = memory_copy_string("max");
-        return NULL;
-    }
-    int64_t swap = memory->swap.value;
-    int64_t limit = memory->limit.set ? memory->limit.value : 0;
-    if (swap < -1)
-        return error_new(ERROR_INVALID,
-                         "linux.resources.memory.swap: %" PRId64
-                         " is not allowed; -1 (unlimited) or a number of bytes, "
-                         "memory and swap together, is",
-                         swap);
-    if (swap == -1) {
-        *out = memory_copy_string("max");
-        return NULL;
-    }
-    if (limit <= 0)
-        return error_new(ERROR_INVALID,
-                         "linux.resources.memory.swap: %" PRId64
-                         " is memory and swap together and needs linux.resources.memory.limit beside it",
-                         swap);
-    if (swap < limit)
-        return error_new(ERROR_INVALID,
-                         "linux.resources.memory.swap: %" PRId64
-                         " is memory and swap together and must not be below "
-                         "linux.resources.memory.limit, %" PRId64 "; -1 is unlimited",
-                         swap, limit);
-    *out = text_formatted("%" PRId64, swap - limit);
-    return NULL;
-}
-
-static const char *v2_name(const char *controller) {
-    if (strcmp(controller, "blkio") == 0)
-        return "io";
-    if (strcmp(controller, "cpuacct") == 0)
-        return "cpu";
-    return controller;
-}
-
-static const struct cgroup_directory *unified_directory(const struct cgroup *cgroup) {
-    for (size_t i = 0; i < cgroup->count; i++)
-        if (strcmp(cgroup->directories[i].controllers, "unified") == 0)
-            return &cgroup->directories[i];
-    return NULL;
-}
-
-static bool place_find(const struct cgroup *cgroup, const char *controller, struct cgroup_place *place) {
-    for (size_t i = 0; i < cgroup->count; i++) {
-        if (!cgroup_word_in(cgroup->directories[i].controllers, ",", controller))
-            continue;
-        *place = (struct cgroup_place){.directory = cgroup->directories[i].path};
-        return true;
-    }
-    const struct cgroup_directory *unified = unified_directory(cgroup);
-    if (unified == NULL)
-        return false;
-    *place = (struct cgroup_place){.directory = unified->path, .unified = true};
-    const char *name = v2_name(controller);
-    if (cgroup_unified_has(unified->path, name))
-        return true;
-    memory_owned char *top = cgroup_unified_top(unified->path);
-    if (strcmp(top, unified->path) == 0 || !cgroup_unified_has(top, name))
-        return false;
-    /* In the hybrid layout controllers are enabled only when a limit asks for one. */
-    cgroup_unified_enable(top, unified->path, name);
-    return cgroup_unified_has(unified->path, name);
-}
-
-struct error *cgroup_place_need(const struct cgroup *cgroup, const char *field, const char *controller,
-                                struct cgroup_place *place) {
-    if (place_find(cgroup, controller, place))
-        return NULL;
-    const struct cgroup_directory *unified = unified_directory(cgroup);
-    if (cgroup->count == 0)
-        return error_new(
-            ERROR_UNAVAILABLE,
-            "%s needs the %s controller, and this container has no cgroup (no cgroup file system that may "
-            "be written, or --cgroup-manager disabled)",
-            field, controller);
-    if (unified != NULL) {
-        memory_owned char *top = cgroup_unified_top(unified->path);
-        if (cgroup_unified_has(top, v2_name(controller)))
-            return error_new(
-                ERROR_UNAVAILABLE,
-                "%s needs the %s controller, which cannot be enabled for %s: a cgroup above it holds "
-                "processes of its own, or may not be changed",
-                field, v2_name(controller), unified->path);
-    }
-    return error_new(ERROR_UNAVAILABLE, "%s needs the %s controller, which %s", field, controller,
-                     cgroup->rootless ? "is not given to this user (cgroup delegation)"
-                                      : "no mounted cgroup hierarchy of this machine has");
-}
-
-bool cgroup_has_controller(const struct cgroup *cgroup, const char *controller) {
-    for (size_t i = 0; i < cgroup->count; i++) {
-        const struct cgroup_directory *directory = &cgroup->directories[i];
-        if (cgroup_word_in(directory->controllers, ",", controller))
-            return true;
-        if (strcmp(directory->controllers, "unified") != 0)
-            continue;
-        /* Before cgroup_make: what it could enable, from the top for root, from the nearest directory for a
-         * user. In the hybrid layout nothing is enabled before a limit asks for it. */
-        bool made = access(directory->path, F_OK) == 0;
-        memory_owned char *asked = cgroup_path_existing(directory->path);
-        if (!cgroup->rootless && !(cgroup->unified && made)) {
-            char *root = cgroup_unified_top(asked);
-            free(asked);
-            asked = root;
-        }
-        if (cgroup_unified_has(asked, v2_name(controller)))
-            return true;
-    }
-    return false;
-}
 
 static struct error *apply_memory(const struct cgroup *cgroup, const struct oci_memory *memory) {
     const struct {
@@ -196,7 +35,7 @@ static struct error *apply_memory(const struct cgroup *cgroup, const struct oci_
     }
     /* Only values that ask for what a missing controller gives anyhow, except an OOM killer to be put back
      * on. */
-    if (memory->disable_oom_killer.set && place_find(cgroup, "memory", &place) && !place.unified)
+    if (memory->disable_oom_killer.set && cgroup_place_find(cgroup, "memory", &place) && !place.unified)
         return cgroup_v1_memory(place.directory, memory);
     return NULL;
 }
@@ -216,7 +55,7 @@ static struct error *apply_cpu(const struct cgroup *cgroup, const struct oci_cpu
                           !cgroup_wanted_unsigned(cpu->period) && !cgroup_wanted_unsigned(cpu->burst) &&
                           !cgroup_wanted(cpu->realtime_runtime) &&
                           !cgroup_wanted_unsigned(cpu->realtime_period) && !cgroup_wanted(cpu->idle);
-        if (!only_zeros || place_find(cgroup, "cpu", &place)) {
+        if (!only_zeros || cgroup_place_find(cgroup, "cpu", &place)) {
             TRY(cgroup_place_need(cgroup, field, "cpu", &place));
             TRY(place.unified ? cgroup_v2_cpu(place.directory, cpu) : cgroup_v1_cpu(place.directory, cpu));
         }
@@ -247,7 +86,7 @@ static struct error *apply_pids(const struct cgroup *cgroup, const struct oci_pi
     TRY(cgroup_limit_text(field, pids->limit.value, "max", &value));
     /* systemd cannot say 0 and would make it something else at its next reload (runc #4949). */
     bool zero_under_systemd = cgroup->scope != NULL && pids->limit.value == 0;
-    if (pids->limit.value == -1 && !place_find(cgroup, "pids", &place))
+    if (pids->limit.value == -1 && !cgroup_place_find(cgroup, "pids", &place))
         return NULL;
     TRY(cgroup_place_need(cgroup, field, "pids", &place));
     /* The kernel takes no number beyond the highest possible pid, 4194304. */
@@ -306,7 +145,7 @@ static struct error *apply_devices(const struct cgroup *cgroup, const struct oci
      * which a user namespace does not have, and by its mounts, which are all nodev. */
     if (cgroup->count == 0 || cgroup->rootless)
         return NULL;
-    const struct cgroup_directory *unified = unified_directory(cgroup);
+    const struct cgroup_directory *unified = cgroup_unified_directory(cgroup);
     if (unified != NULL)
         return cgroup_v2_devices(unified->path, resources->devices, resources->devices_count);
     return error_new(ERROR_UNAVAILABLE,
@@ -317,7 +156,7 @@ static struct error *apply_devices(const struct cgroup *cgroup, const struct oci
 static struct error *apply_unified(const struct cgroup *cgroup, const struct string_map *unified) {
     if (unified->count == 0)
         return NULL;
-    const struct cgroup_directory *directory = unified_directory(cgroup);
+    const struct cgroup_directory *directory = cgroup_unified_directory(cgroup);
     if (directory == NULL)
         return error_new(
             ERROR_UNAVAILABLE,

@@ -101,9 +101,3 @@ struct exec_options {
 /* Runs a process in a running container. Attached: *exit_status is the command's. Errors before it runs are
  * the caller's to turn into 255. */
 fallible container_exec(struct container *container, const struct exec_options *options, int *exit_status);
-
-/* The configuration as it was really applied, kept in the state directory: exec, update and the hooks at the
- * end start from it. */
-fallible container_store_config(const struct container *container, const struct oci_config *config);
-fallible container_stored_config(const struct container *container, struct oci_config **out);
-char *container_state_text(const struct container *container, const char *status);

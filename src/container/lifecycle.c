@@ -32,24 +32,6 @@
 #define KILL_PASSES_MAX 100
 #define MEMBERS_AT_ONCE 16 /* each is a descriptor */
 
-struct error *container_store_config(const struct container *container, const struct oci_config *config) {
-    json_owned struct json_writer json = {0};
-    schema_write(&oci_config_schema, config, &json);
-    return file_replace(container->directory, "config.json", text_string(&json.text), json.text.length, 0600);
-}
-
-struct error *container_stored_config(const struct container *container, struct oci_config **out) {
-    text_owned struct text bytes = {0};
-    TRY(file_read(container->directory, "config.json", SCHEMA_BYTES_MAX, &bytes));
-    return oci_config_parse("the stored config.json", text_string(&bytes), bytes.length, out);
-}
-
-char *container_state_text(const struct container *container, const char *status) {
-    struct json_writer json = {0};
-    container_state_write(container, status, &json);
-    return text_take(&json.text);
-}
-
 static struct error *wall_work(void *data) {
     (void)data;
     return wall_complete();

@@ -229,6 +229,18 @@ struct error *container_open_init(const struct container *container, int *pidfd)
     return *pidfd < 0 ? error_known(ERROR_NOT_RUNNING, NULL) : NULL;
 }
 
+struct error *container_store_config(const struct container *container, const struct oci_config *config) {
+    json_owned struct json_writer json = {0};
+    schema_write(&oci_config_schema, config, &json);
+    return file_replace(container->directory, "config.json", text_string(&json.text), json.text.length, 0600);
+}
+
+struct error *container_stored_config(const struct container *container, struct oci_config **out) {
+    text_owned struct text bytes = {0};
+    TRY(file_read(container->directory, "config.json", SCHEMA_BYTES_MAX, &bytes));
+    return oci_config_parse("the stored config.json", text_string(&bytes), bytes.length, out);
+}
+
 /* Whether a `create` of this container is at work: it holds the lock for as long. */
 static bool is_being_created(const struct container *container) {
     fd_owned int again = openat(container->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -269,4 +281,10 @@ void container_state_write(const struct container *container, const char *status
         json_member_string(json, state->annotations.items[i].key, state->annotations.items[i].value);
     json_object_end(json);
     json_object_end(json);
+}
+
+char *container_state_text(const struct container *container, const char *status) {
+    struct json_writer json = {0};
+    container_state_write(container, status, &json);
+    return text_take(&json.text);
 }

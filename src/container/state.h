@@ -61,6 +61,10 @@ fallible container_make(const char *root, const char *id, struct container **out
 /* Opens ROOT/ID and reads its state; ERROR_CONTAINER_MISSING when it is not there. */
 fallible container_open(const char *root, const char *id, enum container_lock lock, struct container **out);
 fallible container_save(const struct container *container);
+/* The configuration as it was really applied, kept in the state directory: exec, update and the hooks at the
+ * end start from it. */
+fallible container_store_config(const struct container *container, const struct oci_config *config);
+fallible container_stored_config(const struct container *container, struct oci_config **out);
 /* Removes ROOT/ID with the files that this runtime makes in it. */
 fallible container_remove_directory(const struct container *container);
 void container_close(struct container *container);
@@ -77,4 +81,6 @@ fallible container_open_init(const struct container *container, int *pidfd);
 
 /* The state of runtime.md, with what engines read beside it (rootfs, created, owner). */
 void container_state_write(const struct container *container, const char *status, struct json_writer *json);
+/* The same as text, which the caller frees. */
+char *container_state_text(const struct container *container, const char *status);
 extern const struct schema container_state_schema;
