@@ -221,10 +221,11 @@ struct network_work {
 };
 
 /* There and back: a third of what a process of its own costs. False, and nothing done, for who may not enter
- * directly: an unprivileged owner has to become root of the user namespace first. */
+ * directly (an unprivileged owner has to become root of the user namespace first) or could not come back: a
+ * user namespace's root (rootless podman) has no rights over the machine's network namespace. */
 static bool network_visit(const struct network_work *run, struct error **error) {
     fd_owned int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    if (home < 0 || setns(run->target_pidfd, CLONE_NEWNET) < 0)
+    if (home < 0 || setns(home, CLONE_NEWNET) < 0 || setns(run->target_pidfd, CLONE_NEWNET) < 0)
         return false;
     *error = run->work(run->data);
     if (setns(home, CLONE_NEWNET) < 0) {
@@ -237,7 +238,9 @@ static bool network_visit(const struct network_work *run, struct error **error) 
 static int network_body(void *data) {
     const struct network_work *run = data;
     struct error *error = NULL;
-    if (setns(run->target_pidfd, CLONE_NEWUSER) < 0 || setns(run->target_pidfd, CLONE_NEWNET) < 0)
+    /* Directly first: the user namespace may be this process's own, which cannot be joined. */
+    if (setns(run->target_pidfd, CLONE_NEWNET) < 0 &&
+        (setns(run->target_pidfd, CLONE_NEWUSER) < 0 || setns(run->target_pidfd, CLONE_NEWNET) < 0))
         error = error_system(errno, "join", "the container's network namespace");
     if (error == NULL)
         error = run->work(run->data);
