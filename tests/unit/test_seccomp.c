@@ -465,6 +465,7 @@ static void saved_and_loaded(void **state) {
     int listener = 7;
     succeed(seccomp_install(&loaded, &listener));
     assert_int_equal(listener, -1);
+    assert_int_equal(unlinkat(fd, "seccomp", 0), 0);
     assert_int_equal(rmdir(directory), 0);
     close(fd);
     oci_seccomp_free(denied);
