@@ -514,7 +514,6 @@ static struct error *hooks_outside(struct creation *creation) {
     if (hooks == NULL)
         return NULL;
     creation->container->hooks_begun = true;
-    TRY(container_save(creation->container)); /* they may ask for the state, the pid with it */
     /* runtime.md, "State": created is "after step 2", and these are steps 3 and 4. */
     memory_owned char *state = container_state_text(creation->container, "created");
     struct hook_context context = {"prestart", state, creation->prepared.facts->bundle, environ, NULL, NULL};
@@ -635,6 +634,10 @@ static struct error *creation_run(struct creation *creation, struct created *out
     fault_point("go");
     /* Beside init, which makes the mounts meanwhile. */
     TRY(warden_begin(creation));
+    /* Hooks may ask for the state. And after them init does not end with its create any more: from there on
+     * only who knows its number, and the warden's, finds them, where no cgroup holds them. */
+    TRY(container_save(creation->container));
+    fault_point("begun");
     TRY(init_await(creation, INIT_HOOKS));
     TRY(network_devices_move(creation));
     TRY(hooks_outside(creation));

@@ -1,7 +1,7 @@
 /* Fault points: a test build kills itself at a named step, to show what `delete --force` then has to find
  * (tests/bats/leftovers.bats). In other builds they are nothing. In the order in which create passes them:
- * directory, state, cgroup, cgroup-limits, clone, go, warden, hooks, ready, saved, pid-file; with the systemd
- * driver, after clone and in place of the two of cgroups: recorded, scope.
+ * directory, state, cgroup, cgroup-limits, clone, go, warden, begun, hooks, ready, saved, pid-file; with the
+ * systemd driver, after clone and in place of the two of cgroups: recorded, scope.
  *
  * It also stops (SIGSTOP) where PINFOLD_PAUSE names the place, and does without the protection that
  * PINFOLD_WITHOUT names, so that the test of an attack can show that it works then. */

@@ -140,19 +140,24 @@ static struct error *members_signal(const struct cgroup *cgroup, const pid_t *pi
     struct error *error = NULL;
     for (size_t i = 0; i < count; i++) {
         pidfds[i] = sys_pidfd_open(pids[i], 0);
-        if (pidfds[i] < 0 && errno != ESRCH && error == NULL)
+        /* Others: it has ended (ESRCH, and EINVAL where its number is still a session's), or is a thread of a
+         * threaded cgroup (EINVAL). */
+        bool is_want = errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+        if (pidfds[i] < 0 && is_want && error == NULL)
             error = error_system(errno, "open", "process %d of the container", (int)pids[i]);
     }
     memory_owned pid_t *now = NULL;
     size_t now_count = 0;
-    if (error == NULL)
-        error = cgroup_processes(cgroup, &now, &now_count);
+    struct error *unread = cgroup_processes(cgroup, &now, &now_count);
     for (size_t i = 0; i < count; i++) {
-        if (error == NULL && pidfds[i] >= 0 && pids_contain(now, now_count, pids[i]) &&
-            sys_pidfd_send_signal(pidfds[i], signal) < 0 && errno != ESRCH)
+        if (pidfds[i] >= 0 && pids_contain(now, now_count, pids[i]) &&
+            sys_pidfd_send_signal(pidfds[i], signal) < 0 && errno != ESRCH && error == NULL)
             error = error_system(errno, "kill", "process %d of the container", (int)pids[i]);
         fd_close(pidfds[i]);
     }
+    if (error == NULL)
+        return unread;
+    error_ignore(unread);
     return error;
 }
 

@@ -205,6 +205,22 @@ void device_nodes_free(struct device_nodes *nodes) {
     *nodes = (struct device_nodes){0};
 }
 
+/* As device_make: what is there already wins, an image's link too, and where nothing can be put there is
+ * none. */
+static struct error *made_attach(const struct rootfs *root, const struct device_node *node, int tree) {
+    fd_owned int directory = -1;
+    memory_owned char *name = NULL;
+    TRY(rootfs_open_parent(root, (struct container_path){node->path}, &directory, &name));
+    struct stat status;
+    if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0)
+        return NULL;
+    struct error *error = device_attach(root, node, tree);
+    if (error == NULL || error->number != EROFS)
+        return error;
+    error_ignore(error);
+    return NULL;
+}
+
 struct error *devices_make(const struct rootfs *root, const struct oci_config *config,
                            const struct device_nodes *nodes) {
     TRY(directory_verify(root));
@@ -214,7 +230,7 @@ struct error *devices_make(const struct rootfs *root, const struct oci_config *c
     for (size_t i = 0; linux_config != NULL && i < linux_config->devices_count; i++) {
         struct device_node node = node_of(&linux_config->devices[i]);
         bool made = i < nodes->count && nodes->trees[i] >= 0;
-        struct error *error = made ? device_attach(root, &node, nodes->trees[i]) : device_make(root, &node);
+        struct error *error = made ? made_attach(root, &node, nodes->trees[i]) : device_make(root, &node);
         TRY(error_context(error, "linux.devices[%zu]", i));
     }
     for (size_t i = 0; i < sizeof default_links / sizeof default_links[0]; i++)

@@ -27,6 +27,7 @@
  */
 #define GUARDIAN_PATIENCE_MS 150
 #define REAP_PATIENCE_MS 50
+#define CREATE_PATIENCE_MS 2000
 #define LISTENERS_MAX 512
 #define LISTENERS_STEP 8
 #define CLIENTS_MAX 64
@@ -429,8 +430,10 @@ static _Noreturn void guardian_run(uint64_t *sequence, pid_t warden, int warden_
     }
     int status = 0;
     waitpid(warden, &status, 0);
+    /* What it says of itself, whoever it has become, is believed only if init ends as well: has ended
+     * already, or is ended by create, which a warden that could not begin has told. */
     bool told = WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == EXIT_NOT_BEGUN);
-    if (!told) {
+    if (!told || poll(&events[1], 1, CREATE_PATIENCE_MS) <= 0) {
         /* First the container, then the record. */
         (void)!sys_pidfd_send_signal(WARDEN_FD_INIT, SIGKILL);
         guardian_record(sequence);

@@ -15,7 +15,7 @@ teardown() { teardown_container; }
 # Kills create at STEP under POLICY, then deletes; the teardown looks for anything that is left.
 killed_at() { # STEP
     local code=0
-    PINFOLD_FAULT=$1 timeout -k 5 20 "$FAULTS" --root "$STATE" ${POLICY:+--policy "$POLICY"} create --bundle "$BUNDLE" \
+    PINFOLD_FAULT=$1 timeout -k 5 20 "$FAULTS" --root "$STATE" ${POLICY:+--policy "$POLICY"} ${MANAGER:+--cgroup-manager "$MANAGER"} create --bundle "$BUNDLE" \
         --pid-file "$WORK/pid" "$ID" </dev/null >"$WORK/stdout" 2>"$WORK/stderr" 3>&- || code=$?
     is "$code" 137
     # the container must not run on by itself
@@ -31,7 +31,7 @@ killed_at() { # STEP
 # recorded and scope are steps of the systemd driver: systemd.bats has them.
 @test "runc #4534, #4645, #4735, #5153: every fault point that the sources have is tried here" {
     is "$(grep -rhoE 'fault_point\("[a-z-]+"\)' "$BATS_TEST_DIRNAME/../../src/container" | sed 's/.*"\(.*\)".*/\1/' | sort -u | xargs)" \
-        "$(tr ' ' '\n' <<<"directory state cgroup cgroup-limits clone go warden hooks ready saved pid-file recorded scope" | sort | xargs)"
+        "$(tr ' ' '\n' <<<"directory state cgroup cgroup-limits clone go warden begun hooks ready saved pid-file recorded scope" | sort | xargs)"
 }
 
 @test "agent: create killed at directory" { POLICY=agent; killed_at directory; }
@@ -41,6 +41,7 @@ killed_at() { # STEP
 @test "agent: create killed at clone" { POLICY=agent; killed_at clone; }
 @test "agent: create killed at warden" { POLICY=agent; killed_at warden; }
 @test "agent: create killed at go" { POLICY=agent; killed_at go; }
+@test "agent: create killed at begun" { POLICY=agent; killed_at begun; }
 @test "agent: create killed at hooks" { POLICY=agent; killed_at hooks; }
 @test "agent: create killed at ready" { POLICY=agent; killed_at ready; }
 @test "agent: create killed at saved" { POLICY=agent; killed_at saved; }
@@ -51,7 +52,11 @@ killed_at() { # STEP
 @test "unconfined: create killed at cgroup-limits" { POLICY=unconfined; killed_at cgroup-limits; }
 @test "unconfined: create killed at clone" { POLICY=unconfined; killed_at clone; }
 @test "unconfined: create killed at go" { POLICY=unconfined; killed_at go; }
+@test "unconfined: create killed at begun" { POLICY=unconfined; killed_at begun; }
 @test "unconfined: create killed at hooks" { POLICY=unconfined; killed_at hooks; }
 @test "unconfined: create killed at ready" { POLICY=unconfined; killed_at ready; }
 @test "unconfined: create killed at saved" { POLICY=unconfined; killed_at saved; }
 @test "unconfined: create killed at pid-file" { POLICY=unconfined; killed_at pid-file; }
+# Init outlives its create from here on, and no cgroup tells who belongs to the container.
+@test "agent, without a cgroup: create killed at ready" { POLICY=agent MANAGER=disabled; configure 'del(.linux.resources)'; killed_at ready; }
+@test "unconfined, without a cgroup: create killed at ready" { POLICY=unconfined MANAGER=disabled; configure 'del(.linux.resources)'; killed_at ready; }
