@@ -183,10 +183,15 @@ struct error *container_open(const char *root, const char *id, enum container_lo
     return NULL;
 }
 
-struct error *container_save(const struct container *container) {
+static struct error *document_store(const struct container *container, const char *file,
+                                    const struct schema *schema, const void *document) {
     json_owned struct json_writer json = {0};
-    schema_write(&container_state_schema, container->state, &json);
-    return file_replace(container->directory, STATE_FILE, text_string(&json.text), json.text.length, 0600);
+    schema_write(schema, document, &json);
+    return file_replace(container->directory, file, text_string(&json.text), json.text.length, 0600);
+}
+
+struct error *container_save(const struct container *container) {
+    return document_store(container, STATE_FILE, &container_state_schema, container->state);
 }
 
 struct error *container_remove_directory(const struct container *container) {
@@ -230,9 +235,7 @@ struct error *container_open_init(const struct container *container, int *pidfd)
 }
 
 struct error *container_store_config(const struct container *container, const struct oci_config *config) {
-    json_owned struct json_writer json = {0};
-    schema_write(&oci_config_schema, config, &json);
-    return file_replace(container->directory, "config.json", text_string(&json.text), json.text.length, 0600);
+    return document_store(container, "config.json", &oci_config_schema, config);
 }
 
 struct error *container_stored_config(const struct container *container, struct oci_config **out) {

@@ -14,6 +14,9 @@
 #define FIRST_PERSON 1000
 #define NOBODY 65534
 
+/* passwd(5) */
+enum passwd_field { FIELD_NAME = 0, FIELD_UID = 2, FIELD_HOME = 5 };
+
 /* The colon-separated field `index` of a line, or false. */
 static bool field(const char *line, size_t length, int index, const char **start, size_t *size) {
     const char *end = line + length;
@@ -45,8 +48,9 @@ static bool parse_uid(const char *digits, size_t size, uid_t *uid) {
     return true;
 }
 
-/* The next line with a uid and an absolute home; false at the end. */
-static bool next_entry(const char **at, const char *end, uid_t *uid, const char **home, size_t *home_size) {
+/* The next line with a uid and the field `wanted`; false at the end. */
+static bool next_entry(const char **at, const char *end, enum passwd_field wanted, uid_t *uid,
+                       const char **value, size_t *value_size) {
     while (*at < end) {
         const char *line = *at;
         const char *newline = memchr(line, '\n', (size_t)(end - line));
@@ -54,8 +58,8 @@ static bool next_entry(const char **at, const char *end, uid_t *uid, const char 
         const char *digits;
         size_t digits_size;
         *at = line + size + 1;
-        if (field(line, size, 2, &digits, &digits_size) && parse_uid(digits, digits_size, uid) &&
-            field(line, size, 5, home, home_size))
+        if (field(line, size, FIELD_UID, &digits, &digits_size) && parse_uid(digits, digits_size, uid) &&
+            field(line, size, wanted, value, value_size))
             return true;
     }
     return false;
@@ -75,7 +79,7 @@ char *passwd_home(const char *bytes, size_t length, uid_t uid) {
     const char *home;
     size_t size;
     uid_t found;
-    while (next_entry(&bytes, end, &found, &home, &size))
+    while (next_entry(&bytes, end, FIELD_HOME, &found, &home, &size))
         if (found == uid)
             return copy_home(home, size);
     return NULL;
@@ -83,17 +87,12 @@ char *passwd_home(const char *bytes, size_t length, uid_t uid) {
 
 char *passwd_name(const char *bytes, size_t length, uid_t uid) {
     const char *end = bytes + length;
-    while (bytes < end) {
-        const char *newline = memchr(bytes, '\n', (size_t)(end - bytes));
-        size_t size = (size_t)((newline != NULL ? newline : end) - bytes);
-        const char *name, *digits;
-        size_t name_size, digits_size;
-        uid_t found;
-        if (field(bytes, size, 0, &name, &name_size) && field(bytes, size, 2, &digits, &digits_size) &&
-            parse_uid(digits, digits_size, &found) && found == uid && name_size > 0)
-            return strndup(name, name_size);
-        bytes += size + 1;
-    }
+    const char *name;
+    size_t size;
+    uid_t found;
+    while (next_entry(&bytes, end, FIELD_NAME, &found, &name, &size))
+        if (found == uid && size > 0)
+            return strndup(name, size);
     return NULL;
 }
 
@@ -102,7 +101,7 @@ void passwd_people(const char *bytes, size_t length, struct string_list *homes) 
     const char *home;
     size_t size;
     uid_t uid;
-    while (homes->count < PASSWD_PEOPLE_MAX && next_entry(&bytes, end, &uid, &home, &size)) {
+    while (homes->count < PASSWD_PEOPLE_MAX && next_entry(&bytes, end, FIELD_HOME, &uid, &home, &size)) {
         if (uid < FIRST_PERSON || uid == NOBODY)
             continue;
         memory_owned char *copy = copy_home(home, size);

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "harden/parts.h"
+#include "libocispec/names.h"
 #include "policy/match.h"
 
 #define CREDENTIALS_RULE "credentials.inherit_user_credentials: false"
@@ -292,20 +293,18 @@ static void judge_options(struct candidate *candidate) {
  * stay there. The other direction is what a volume is shared for. "slave" alone leaves the mounts below as
  * they are on the host. */
 static void judge_propagation(struct candidate *candidate) {
-    static const char *const words[] = {"shared", "rshared", "slave"};
+    static const char *const words[] = {"shared", "rshared", "slave", NULL};
     struct oci_mount *mount = candidate->mount;
-    for (size_t i = 0; i < mount->options.count; i++)
-        for (size_t j = 0; j < sizeof words / sizeof words[0]; j++) {
-            if (strcmp(mount->options.items[i], words[j]) != 0)
-                continue;
-            free(mount->options.items[i]);
-            mount->options.items[i] = memory_copy_string("rslave");
-            harden_note(candidate->hardened, CHANGE_SET, "mounts", candidate->destination, NULL,
-                        "built-in: nothing is mounted on the host", NULL,
-                        "%s is rslave instead of %s: it hears of the host's mounts, and the host of none",
-                        candidate->destination, words[j]);
-            break;
-        }
+    for (size_t i = 0; i < mount->options.count; i++) {
+        int word = oci_name_index(words, mount->options.items[i]);
+        if (word < 0)
+            continue;
+        memory_replace_string(&mount->options.items[i], "rslave");
+        harden_note(candidate->hardened, CHANGE_SET, "mounts", candidate->destination, NULL,
+                    "built-in: nothing is mounted on the host", NULL,
+                    "%s is rslave instead of %s: it hears of the host's mounts, and the host of none",
+                    candidate->destination, words[word]);
+    }
 }
 
 static fallible judge_mount(struct candidate *candidate, enum verdict *verdict) {

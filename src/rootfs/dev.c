@@ -40,6 +40,24 @@ static bool is_node(const struct stat *status, const struct device_node *node) {
     return (status->st_mode & S_IFMT) == node->type && status->st_rdev == makedev(node->major, node->minor);
 }
 
+/* The errno, 0 for none: what it means depends on where the node is to be. */
+static int node_create(int directory, const char *name, const struct device_node *node) {
+    mode_t umask_before = umask(0);
+    int result = mknodat(directory, name, node->type | node->mode, makedev(node->major, node->minor));
+    int number = result < 0 ? errno : 0;
+    umask(umask_before);
+    return number;
+}
+
+/* A root that is read-only and has no /dev of its own: nothing can be put there, and the image's nodes are
+ * all there is (crun #1745). */
+static struct error *unless_read_only(struct error *error) {
+    if (error == NULL || error->number != EROFS)
+        return error;
+    error_ignore(error);
+    return NULL;
+}
+
 static struct error *device_attach(const struct rootfs *root, const struct device_node *node, int tree) {
     fd_owned int target = -1;
     TRY(rootfs_make_file(root, (struct container_path){node->path}, (uid_t)-1, (gid_t)-1, &target));
@@ -75,26 +93,15 @@ static struct error *device_make(const struct rootfs *root, const struct device_
     TRY(rootfs_open_parent(root, (struct container_path){node->path}, &directory, &name));
     /* A sandbox's root has no devices (pivot.h), and neither has a /dev that is a part of it: not the
      * image's, not ours. */
-    if (node->type != S_IFIFO && is_without_devices(directory)) {
-        struct error *error = device_bind(root, node);
-        if (error == NULL || error->number != EROFS)
-            return error;
-        error_ignore(error); /* nothing can be put there; as below */
+    if (node->type != S_IFIFO && is_without_devices(directory))
+        return unless_read_only(device_bind(root, node));
+    int number = node_create(directory, name, node);
+    if (number == EEXIST)
         return NULL;
-    }
-    mode_t umask_before = umask(0);
-    int result = mknodat(directory, name, node->type | node->mode, makedev(node->major, node->minor));
-    int number = errno;
-    umask(umask_before);
-    if (result < 0 && number == EEXIST)
-        return NULL;
-    if (result < 0 && number == EPERM && node->type != S_IFIFO)
+    if (number == EPERM && node->type != S_IFIFO)
         return device_bind(root, node);
-    /* A root that is read-only and has no /dev of its own: the image's nodes are all there is. */
-    if (result < 0 && number == EROFS)
-        return NULL;
-    if (result < 0)
-        return error_system(number, "mknod", "%s", node->path);
+    if (number != 0)
+        return unless_read_only(error_system(number, "mknod", "%s", node->path));
     if ((node->uid != 0 || node->gid != 0) &&
         fchownat(directory, name, node->uid, node->gid, AT_SYMLINK_NOFOLLOW) < 0)
         return error_system(errno, "chown", "%s", node->path);
@@ -157,13 +164,10 @@ static bool machine_has(const struct device_node *node) {
 
 /* *out stays -1 where the runtime may not make it. */
 static struct error *node_make(int directory, const char *name, const struct device_node *node, int *out) {
-    mode_t umask_before = umask(0);
-    int result = mknodat(directory, name, node->type | node->mode, makedev(node->major, node->minor));
-    int number = errno;
-    umask(umask_before);
-    if (result < 0 && number == EPERM)
+    int number = node_create(directory, name, node);
+    if (number == EPERM)
         return NULL; /* no CAP_MKNOD, or a device cgroup that denies it */
-    if (result < 0)
+    if (number != 0)
         return error_system(number, "mknod", "%s", node->path);
     if (fchownat(directory, name, node->uid, node->gid, AT_SYMLINK_NOFOLLOW) < 0)
         return error_system(errno, "chown", "%s", node->path);
@@ -214,11 +218,7 @@ static struct error *made_attach(const struct rootfs *root, const struct device_
     struct stat status;
     if (fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) == 0)
         return NULL;
-    struct error *error = device_attach(root, node, tree);
-    if (error == NULL || error->number != EROFS)
-        return error;
-    error_ignore(error);
-    return NULL;
+    return unless_read_only(device_attach(root, node, tree));
 }
 
 struct error *devices_make(const struct rootfs *root, const struct oci_config *config,
