@@ -61,15 +61,14 @@ bool record_quote(struct text *out, const char *bytes, size_t length, size_t lim
 
 struct record_sink {
     int fd;
-    bool torn;             /* the last write was cut short (disk full): start the next with a newline */
+    bool torn;             /* the last line was cut short (disk full): start the next with a newline */
     const char *path;      /* the subject's */
     uint64_t *shared;      /* the shared counter, or NULL */
     uint64_t highest;      /* own counter: highest sequence of the run that is known */
-    int64_t seen;          /* own counter: size of the file up to which that is known */
+    int64_t seen;          /* size of the file at the last look under the lock */
     int64_t lock_hopeless; /* CLOCK_MONOTONIC ms until which a lock is not waited for */
 };
-fallible record_sink_open(const struct record_subject *subject, const char *correlation, uint64_t *shared,
-                          struct record_sink *out);
+fallible record_sink_open(const struct record_subject *subject, uint64_t *shared, struct record_sink *out);
 /* Gives `make` the next sequence and appends what it makes as one write, under the file's lock, so that the
  * sequence rises in the file whoever else writes. */
 fallible record_sink_append(struct record_sink *sink, const char *correlation,

@@ -54,7 +54,7 @@ struct error *record_log_open(const struct record_subject *subject, uint64_t *se
     *out = NULL;
     struct record_log *log = memory_zeroed(sizeof *log);
     record_constants_make(subject, &log->constants);
-    struct error *error = record_sink_open(subject, log->constants.correlation, sequence, &log->sink);
+    struct error *error = record_sink_open(subject, sequence, &log->sink);
     if (error != NULL) {
         record_constants_clear(&log->constants);
         free(log);

@@ -19,10 +19,11 @@
  * an overlapping run (a restart), which are few. */
 #define TAIL_MAX (1024 * 1024)
 #define TAIL_CHUNK (16 * 1024)
-/* Another writer holds the lock for microseconds. A reader of the file can hold it for ever (flock needs no
- * write permission), so that it is waited for this long and then done without. */
-#define LOCK_WAIT_MS 250
-#define LOCK_HOPELESS_MS 1000
+/* Another writer holds the lock for microseconds, or, on a machine that has no time for it, for hundreds of
+ * milliseconds. A reader of the file can hold it for ever (flock needs no write permission), so that it is
+ * waited for this long and then done without: the numbers may then repeat. */
+#define LOCK_WAIT_MS 1000
+#define LOCK_HOPELESS_MS 30000
 #define GROUPS_MAX (1024 * 1024)
 
 int64_t record_wall_ms(void) {
@@ -177,9 +178,8 @@ static char *read_range(int fd, int64_t from, int64_t to, size_t *length) {
 
 /* Brings the own counter up to date with what stands in the file between `seen` and its end. */
 static void catch_up(struct record_sink *sink, const char *correlation, int64_t size) {
-    if (size < sink->seen) /* copied and truncated by a rotation: the counter goes on */
-        sink->seen = 0;
-    int64_t low = sink->seen > size - TAIL_MAX ? sink->seen : size - TAIL_MAX;
+    int64_t seen = size < sink->seen ? 0 : sink->seen; /* copied and truncated: the counter goes on */
+    int64_t low = seen > size - TAIL_MAX ? seen : size - TAIL_MAX;
     if (correlation == NULL)
         low = size;
     /* Backwards: the last record of the run has its highest sequence. Chunks overlap by a line's length. */
@@ -195,11 +195,10 @@ static void catch_up(struct record_sink *sink, const char *correlation, int64_t 
             break;
         end = start;
     }
-    sink->seen = size;
 }
 
-struct error *record_sink_open(const struct record_subject *subject, const char *correlation,
-                               uint64_t *shared, struct record_sink *out) {
+struct error *record_sink_open(const struct record_subject *subject, uint64_t *shared,
+                               struct record_sink *out) {
     *out = (struct record_sink){.fd = -1, .path = subject->log_path, .shared = shared};
     if (subject->log_path == NULL || subject->log_path[0] != '/')
         return error_new(ERROR_INVALID, "record: log_path: expected an absolute path");
@@ -215,11 +214,6 @@ struct error *record_sink_open(const struct record_subject *subject, const char 
         return error_new(ERROR_INVALID, "log %s belongs to uid %u, not to the runtime's", subject->log_path,
                          status.st_uid);
     out->fd = fd_take(&fd);
-    char last = '\n';
-    if (status.st_size > 0 && pread(out->fd, &last, 1, status.st_size - 1) == 1)
-        out->torn = last != '\n';
-    if (shared == NULL)
-        catch_up(out, correlation, status.st_size);
     return NULL;
 }
 
@@ -252,24 +246,34 @@ static struct error *write_line(struct record_sink *sink, const struct text *lin
     return NULL;
 }
 
+/* Looks at what others wrote since the last look. Under the lock only is the end of the file the end of a
+ * line: a write grows the file page by page, and who looks in between sees half of it. */
+static void look_at_others(struct record_sink *sink, const char *correlation, bool locked) {
+    struct stat status;
+    if (fstat(sink->fd, &status) < 0 || status.st_size == sink->seen)
+        return;
+    if (sink->shared == NULL)
+        catch_up(sink, correlation, status.st_size);
+    if (!locked)
+        return;
+    sink->seen = status.st_size;
+    char last = '\n';
+    if (status.st_size > 0 && pread(sink->fd, &last, 1, status.st_size - 1) == 1)
+        sink->torn = last != '\n';
+}
+
 struct error *record_sink_append(struct record_sink *sink, const char *correlation,
                                  void (*make)(uint64_t sequence, void *data, struct text *line), void *data) {
     bool locked = lock_file(sink);
-    uint64_t sequence;
-    if (sink->shared != NULL) {
-        sequence = __atomic_add_fetch(sink->shared, 1, __ATOMIC_SEQ_CST);
-    } else {
-        struct stat status;
-        if (fstat(sink->fd, &status) == 0 && status.st_size != sink->seen)
-            catch_up(sink, correlation, status.st_size);
-        sequence = ++sink->highest;
-    }
+    look_at_others(sink, correlation, locked);
+    uint64_t sequence =
+        sink->shared != NULL ? __atomic_add_fetch(sink->shared, 1, __ATOMIC_SEQ_CST) : ++sink->highest;
     text_owned struct text line = {0};
     if (sink->torn)
         text_append(&line, "\n");
     make(sequence, data, &line);
     struct error *error = write_line(sink, &line);
-    if (error == NULL)
+    if (locked && error == NULL)
         sink->seen += (int64_t)line.length;
     if (locked)
         flock(sink->fd, LOCK_UN);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -416,6 +417,49 @@ static void torn_line_is_ended(void **state) {
     assert_int_equal(strncmp(text, "{\"time\":1\n{\"time\":", 18), 0);
 }
 
+/* A write grows the file page by page: who opens it in between sees half a line, which is no torn one. */
+static void half_a_line_of_another_writer_is_waited_for(void **state) {
+    (void)state;
+    struct record_subject subject = subject_named("half");
+    struct record_event event = {.class_id = RECORD_LIFECYCLE, .activity_id = 3, .action = RECORD_ALLOWED};
+    struct record_log *first = NULL, *second = NULL;
+    ASSERT_OK(record_log_open(&subject, NULL, &first));
+    ASSERT_OK(record_write(first, &event));
+    record_log_close(first);
+    memory_owned char *line = read_file(subject.log_path);
+    const char *cut = strstr(line, "correlation_uid");
+    assert_non_null(cut);
+    assert_int_equal(truncate(subject.log_path, cut - line), 0);
+    ASSERT_OK(record_log_open(&subject, NULL, &second));
+    FILE *file = fopen(subject.log_path, "ae");
+    fputs(cut, file);
+    fclose(file);
+    ASSERT_OK(record_write(second, &event));
+    record_log_close(second);
+    memory_owned char *text = read_file(subject.log_path);
+    assert_int_equal(count_of(text, "\n"), 2);
+    assert_int_equal(count_of(text, "\"sequence\":2}"), 1);
+}
+
+/* flock asks for no write permission: whoever may read the log could stop the container's answers for ever.
+ */
+static void a_reader_that_holds_the_lock_is_waited_for_once(void **state) {
+    (void)state;
+    struct record_subject subject = subject_named("held");
+    struct record_event event = {.class_id = RECORD_LIFECYCLE, .activity_id = 3, .action = RECORD_ALLOWED};
+    struct record_log *log = NULL;
+    ASSERT_OK(record_log_open(&subject, NULL, &log));
+    FILE *reader = fopen(subject.log_path, "re");
+    assert_int_equal(flock(fileno(reader), LOCK_EX), 0);
+    for (int i = 0; i < 100; i++) /* if each waited the test would take minutes */
+        ASSERT_OK(record_write(log, &event));
+    record_log_close(log);
+    memory_owned char *text = read_file(subject.log_path);
+    fclose(reader);
+    assert_int_equal(count_of(text, "\n"), 100);
+    assert_int_equal(count_of(text, "\"sequence\":100}"), 1);
+}
+
 static void file_is_private(void **state) {
     (void)state;
     struct record_subject subject = subject_named("private");
@@ -543,6 +587,8 @@ int main(void) {
         cmocka_unit_test(sequence_rises_under_concurrent_writers),
         cmocka_unit_test(shared_counter_is_used),
         cmocka_unit_test(torn_line_is_ended),
+        cmocka_unit_test(half_a_line_of_another_writer_is_waited_for),
+        cmocka_unit_test(a_reader_that_holds_the_lock_is_waited_for_once),
         cmocka_unit_test(file_is_private),
         cmocka_unit_test(links_and_pipes_are_refused),
         cmocka_unit_test(a_failed_write_is_counted),
