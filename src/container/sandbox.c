@@ -264,8 +264,8 @@ static void capabilities_set(struct oci_capabilities *capabilities, const struct
                                         &capabilities->permitted};
     for (size_t set = 0; set < sizeof sets / sizeof sets[0]; set++) {
         string_list_free(sets[set]);
-        for (size_t i = 0; geteuid() == 0 && i < policy->capabilities.count; i++)
-            string_list_append(sets[set], policy->capabilities.items[i]);
+        for (size_t i = 0; geteuid() == 0 && i < policy->capabilities.values.count; i++)
+            string_list_append(sets[set], policy->capabilities.values.items[i]);
     }
 }
 

@@ -14,7 +14,7 @@ static bool breaks_the_wall(const struct policy *policy, const char *name) {
 static void cut(struct string_list *set, const struct policy *policy, struct string_list *dropped) {
     for (size_t i = set->count; i > 0; i--) {
         const char *name = set->items[i - 1];
-        if (string_list_contains(&policy->capabilities, name) && !breaks_the_wall(policy, name))
+        if (string_list_contains(&policy->capabilities.values, name) && !breaks_the_wall(policy, name))
             continue;
         if (!string_list_contains(dropped, name))
             string_list_append(dropped, name);

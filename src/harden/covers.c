@@ -45,8 +45,8 @@ static bool is_granted(const struct policy *policy, const struct mount_fact *fac
     memory_owned char *on_host = text_formatted("%s/%s", fact->real_path, relative);
     memory_owned char *container_path = match_path_clean(in_container);
     memory_owned char *host_path = match_path_clean(on_host);
-    for (size_t i = 0; i < policy->credential_mounts.count; i++) {
-        const char *place = policy->credential_mounts.items[i];
+    for (size_t i = 0; i < policy->credential_mounts.values.count; i++) {
+        const char *place = policy->credential_mounts.values.items[i];
         if (match_path_within(container_path, place) || match_path_within(host_path, place))
             return true;
     }

@@ -160,7 +160,8 @@ static bool is_no_secret(const char *name, const char *value) {
 }
 
 const char *harden_environment_reason(const struct policy *policy, const char *name, const char *value) {
-    if (policy->inherit_user_credentials || match_any_name(&policy->environment, name) || value[0] == '\0')
+    if (policy->inherit_user_credentials || match_any_name(&policy->environment.values, name) ||
+        value[0] == '\0')
         return NULL;
     if (!LISTED(harmless, name)) {
         if (LISTED(exact, name))

@@ -42,7 +42,7 @@ static void remove_devices(struct oci_linux *linux_config, const struct policy *
     for (size_t i = 0; i < linux_config->devices_count; i++) {
         struct oci_device *device = &linux_config->devices[i];
         if (is_standard(device) ||
-            (device->path != NULL && string_list_contains(&policy->credential_mounts, device->path))) {
+            (device->path != NULL && string_list_contains(&policy->credential_mounts.values, device->path))) {
             linux_config->devices[kept++] = *device;
             continue;
         }

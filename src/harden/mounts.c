@@ -34,8 +34,8 @@ static bool equals_or_within(const char *path, const char *place, bool below) {
 /* Does a line of credentials.mounts name the source (as written or real) or, with `below`, the place in the
  * container? A host place is let through by its exact path only. */
 static bool is_granted(const struct candidate *candidate, bool below) {
-    for (size_t i = 0; i < candidate->policy->credential_mounts.count; i++) {
-        const char *line = candidate->policy->credential_mounts.items[i];
+    for (size_t i = 0; i < candidate->policy->credential_mounts.values.count; i++) {
+        const char *line = candidate->policy->credential_mounts.values.items[i];
         memory_owned char *expanded = line[0] == '~' && candidate->facts->owner_home != NULL
                                           ? text_formatted("%s%s", candidate->facts->owner_home, line + 1)
                                           : memory_copy_string(line);

@@ -136,12 +136,12 @@ static void add_decoys(const char *home, struct hardened *hardened) {
 
 void harden_rootfs(const struct policy *policy, const struct facts *facts, struct hardened *hardened) {
     struct oci_root *root = hardened->config->root;
-    if (root != NULL && policy->root_read_only) {
+    if (root != NULL && policy->filesystem_default == POLICY_ACCESS_DENY) {
         /* With a read-only root of the engine's the layer is not the container's to write; a bare bundle's
          * root is the user's own directory. */
         enum scratch_kind kind = facts->root_is_mount && !root->readonly ? SCRATCH_OWN_LAYER : SCRATCH_TMPFS;
-        add_places(&policy->scratch, facts, kind, hardened);
-        add_places(&policy->writable, facts, kind, hardened);
+        add_places(&policy->scratch.values, facts, kind, hardened);
+        add_places(&policy->writable.values, facts, kind, hardened);
         if (!root->readonly)
             harden_note(hardened, CHANGE_SET, "root.readonly", "/", NULL, "filesystem.default: deny",
                         "filesystem: {writable: [PATH]}", "the root file system is read-only");

@@ -52,7 +52,7 @@ static void cut_io_priority(struct oci_process *process, const struct policy *po
 }
 
 void harden_scheduling(struct oci_process *process, const struct policy *policy, struct hardened *hardened) {
-    if (!string_list_contains(&policy->capabilities, "CAP_SYS_NICE")) {
+    if (!string_list_contains(&policy->capabilities.values, "CAP_SYS_NICE")) {
         cut_scheduler(process, policy, hardened);
         cut_io_priority(process, policy, hardened);
     }

@@ -1,81 +1,102 @@
 #include "policy/policy.h"
 
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "policy/keys.h"
 
 /* The most capabilities that a sandbox keeps: what package managers, builds and servers use inside their own
  * tree. Not SYS_CHROOT, MKNOD, SETPCAP, AUDIT_WRITE, NET_RAW, which engines grant by default. */
 static const char *const agent_capabilities[] = {
     "CAP_CHOWN",   "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID",           "CAP_KILL",
     "CAP_SETFCAP", "CAP_SETGID",       "CAP_SETUID", "CAP_NET_BIND_SERVICE", NULL};
+static const char *const agent_readable[] = {"@image", "@mounts", NULL};
 static const char *const agent_writable[] = {"@mounts", "@cwd", NULL};
 static const char *const agent_scratch[] = {"/tmp", "/var/tmp", "/run", "~", NULL};
+static const char *const agent_protected[] = {".git/hooks", NULL};
 
+#define SECOND ((int64_t)1000)
+#define DAY (24 * 3600 * SECOND)
+#define GIB ((int64_t)1 << 30)
 #define AGENT_PIDS 1024
 
-static void append_all(struct string_list *list, const char *const *items) {
+void policy_list_append(struct policy_list *list, const char *value, const char *origin) {
+    string_list_append(&list->values, value);
+    string_list_append(&list->origins, origin);
+}
+
+const char *policy_list_origin(const struct policy_list *list, size_t index) {
+    return index < list->origins.count ? list->origins.items[index] : "";
+}
+
+void policy_list_remove(struct policy_list *list, size_t index) {
+    string_list_remove(&list->values, index);
+    if (index < list->origins.count)
+        string_list_remove(&list->origins, index);
+}
+
+void policy_list_free(struct policy_list *list) {
+    string_list_free(&list->values);
+    string_list_free(&list->origins);
+}
+
+const char *policy_origin(const struct policy *policy, enum policy_key key) {
+    const char *origin = policy->origins[key] != NULL ? policy->origins[key] : policy->origin;
+    return origin != NULL ? origin : "";
+}
+
+static void append_all(struct policy_list *list, const char *const *items, const char *origin) {
     for (; *items != NULL; items++)
-        string_list_append(list, *items);
+        policy_list_append(list, *items, origin);
 }
 
-static void canonical_list(struct text *text, const char *key, const struct string_list *list) {
-    text_format(text, "%s:", key);
-    for (size_t i = 0; i < list->count; i++)
-        /* The length before each item: no item's content can imitate a list of another shape. */
-        text_format(text, " %zu:%s", strlen(list->items[i]), list->items[i]);
-    text_append(text, "\n");
+static struct optional_int64 limit(int64_t value) {
+    return (struct optional_int64){.set = true, .value = value};
 }
 
-/* One line for each key, in a fixed order, whether it was written or is the default: equal digests mean equal
- * behaviour. The name is not part of it, and neither is the origin. */
-static void canonical_text(const struct policy *policy, struct text *text) {
-    static const char *const modes[] = {[POLICY_NETWORK_NONE] = "none",
-                                        [POLICY_NETWORK_ALLOWLIST] = "allowlist",
-                                        [POLICY_NETWORK_OPEN] = "open"};
-    text_append(text, "version: 1\n");
-    text_format(text, "confined: %d\n", policy->confined);
-    text_format(text, "filesystem.root_read_only: %d\n", policy->root_read_only);
-    canonical_list(text, "filesystem.writable", &policy->writable);
-    canonical_list(text, "filesystem.scratch", &policy->scratch);
-    text_format(text, "network.mode: %s\n", modes[policy->network_mode]);
-    text_format(text, "credentials.inherit_user_credentials: %d\n", policy->inherit_user_credentials);
-    canonical_list(text, "credentials.environment", &policy->environment);
-    canonical_list(text, "credentials.mounts", &policy->credential_mounts);
-    canonical_list(text, "processes.capabilities", &policy->capabilities);
-    text_format(text, "processes.ptrace: %d\n", policy->ptrace);
-    text_format(text, "processes.userns: %d\n", policy->userns);
-    if (policy->pids.set)
-        text_format(text, "limits.pids: %" PRId64 "\n", policy->pids.value);
-    else
-        text_append(text, "limits.pids: null\n");
-}
-
-static struct policy *make_agent(void) {
-    struct policy *policy = memory_zeroed(sizeof *policy);
+static void make_agent(struct policy *policy) {
     policy->confined = true;
-    policy->root_read_only = true;
-    append_all(&policy->writable, agent_writable);
-    append_all(&policy->scratch, agent_scratch);
+    policy->filesystem_default = POLICY_ACCESS_DENY;
+    append_all(&policy->readable, agent_readable, policy->origin);
+    append_all(&policy->writable, agent_writable, policy->origin);
+    append_all(&policy->scratch, agent_scratch, policy->origin);
+    append_all(&policy->protected, agent_protected, policy->origin);
+    policy->workspace = POLICY_WORKSPACE_DIRECT;
     policy->network_mode = POLICY_NETWORK_ALLOWLIST;
-    append_all(&policy->capabilities, agent_capabilities);
-    policy->pids = (struct optional_int64){.set = true, .value = AGENT_PIDS};
-    return policy;
+    policy->inbound = POLICY_ACCESS_ALLOW;
+    policy->uplink = POLICY_UPLINK_AUTO;
+    append_all(&policy->capabilities, agent_capabilities, policy->origin);
+    policy->grace = limit(10 * SECOND);
+    policy->pids = limit(AGENT_PIDS);
+    policy->on_denied_action = POLICY_DENIED_BLOCK_AND_LOG;
+    policy->observe_files = POLICY_SWITCH_AUTO;
+    policy->observe_processes = true;
+    policy->observe_network = true;
+    policy->log_file = true;
+    policy->log_keep = limit(30 * DAY);
+    policy->log_total = limit(GIB);
+    policy->log_journald = POLICY_SWITCH_AUTO;
+    policy->log_inside = true;
 }
 
-static struct policy *make_unconfined(void) {
-    struct policy *policy = memory_zeroed(sizeof *policy);
+static void make_unconfined(struct policy *policy) {
+    policy->filesystem_default = POLICY_ACCESS_ALLOW;
+    policy->workspace = POLICY_WORKSPACE_DIRECT;
     policy->network_mode = POLICY_NETWORK_OPEN;
+    policy->inbound = POLICY_ACCESS_ALLOW;
+    policy->uplink = POLICY_UPLINK_AUTO;
     policy->inherit_user_credentials = true;
     policy->ptrace = true;
     policy->userns = true;
-    return policy;
+    policy->gpu = true;
+    policy->on_denied_action = POLICY_DENIED_LOG_ONLY;
+    policy->observe_files = POLICY_SWITCH_OFF;
+    policy->log_journald = POLICY_SWITCH_OFF;
 }
 
 static const struct {
     const char *name;
-    struct policy *(*make)(void);
+    void (*make)(struct policy *policy);
 } built_in[] = {{"agent", make_agent}, {"unconfined", make_unconfined}};
 
 fallible policy_select(const char *name, struct policy **out) {
@@ -87,11 +108,12 @@ fallible policy_select(const char *name, struct policy **out) {
         text_format(&known, "%s%s", i > 0 ? ", " : "", built_in[i].name);
         if (strcmp(name, built_in[i].name) != 0)
             continue;
-        struct policy *policy = built_in[i].make();
+        struct policy *policy = memory_zeroed(sizeof *policy);
         policy->name = memory_copy_string(name);
         policy->origin = text_formatted("built-in %s", name);
+        built_in[i].make(policy);
         text_owned struct text lines = {0};
-        canonical_text(policy, &lines);
+        policy_canonical_write(policy, &lines);
         policy->digest = policy_sha256(text_string(&lines), lines.length);
         *out = policy;
         return NULL;
@@ -103,13 +125,14 @@ fallible policy_select(const char *name, struct policy **out) {
 void policy_free(struct policy *policy) {
     if (policy == NULL)
         return;
+    for (enum policy_key key = 0; key < POLICY_KEY_COUNT; key++) {
+        free(policy->origins[key]);
+        if (policy_keys[key].type == POLICY_TYPE_LIST)
+            policy_list_free(policy_list_of(policy, key));
+    }
+    free(policy->log_otlp);
     free(policy->name);
     free(policy->origin);
     free(policy->digest);
-    string_list_free(&policy->writable);
-    string_list_free(&policy->scratch);
-    string_list_free(&policy->environment);
-    string_list_free(&policy->credential_mounts);
-    string_list_free(&policy->capabilities);
     free(policy);
 }

@@ -1,30 +1,128 @@
-/* The effective policy (DESIGN.md section 5). In this first form the policies are built in: `agent` and
- * `unconfined`; the document parser fills the same structure. */
+/* The effective policy (DESIGN.md section 5): what all documents and annotations together come to. Keys are
+ * described once, by the table of policy/keys.h. */
 #pragma once
 
 #include "base/error.h"
 #include "base/text.h"
 #include "libocispec/schema.h"
 
+/* Enumerations of words run from the narrowest to the widest, so that they can be compared. */
+enum policy_access { POLICY_ACCESS_DENY, POLICY_ACCESS_ALLOW };
+enum policy_workspace { POLICY_WORKSPACE_COPY, POLICY_WORKSPACE_DIRECT };
 enum policy_network_mode { POLICY_NETWORK_NONE, POLICY_NETWORK_ALLOWLIST, POLICY_NETWORK_OPEN };
+enum policy_uplink { POLICY_UPLINK_CONTAINER, POLICY_UPLINK_AUTO, POLICY_UPLINK_HOST };
+enum policy_on_denied { POLICY_DENIED_STOP, POLICY_DENIED_BLOCK_AND_LOG, POLICY_DENIED_LOG_ONLY };
+enum policy_switch { POLICY_SWITCH_ON, POLICY_SWITCH_AUTO, POLICY_SWITCH_OFF };
+
+/* The items of a list, and where each of them was written: "/etc/pinfold/policy.yaml:12:5", "built-in agent".
+ */
+struct policy_list {
+    struct string_list values;
+    struct string_list origins; /* parallel to values */
+};
+void policy_list_append(struct policy_list *list, const char *value, const char *origin);
+/* Where item `index` was written; "" when nobody said. */
+const char *policy_list_origin(const struct policy_list *list, size_t index);
+void policy_list_remove(struct policy_list *list, size_t index);
+void policy_list_free(struct policy_list *list);
+
+/* Every key but version and extends, in the order of the document. */
+enum policy_key {
+    POLICY_FILESYSTEM_DEFAULT,
+    POLICY_FILESYSTEM_READABLE,
+    POLICY_FILESYSTEM_WRITABLE,
+    POLICY_FILESYSTEM_SCRATCH,
+    POLICY_FILESYSTEM_HIDDEN,
+    POLICY_FILESYSTEM_PROTECTED,
+    POLICY_FILESYSTEM_WORKSPACE,
+    POLICY_NETWORK_MODE,
+    POLICY_NETWORK_ALLOWED_HOSTS,
+    POLICY_NETWORK_INBOUND,
+    POLICY_NETWORK_UPLINK,
+    POLICY_CREDENTIALS_INHERIT,
+    POLICY_CREDENTIALS_ENVIRONMENT,
+    POLICY_CREDENTIALS_MOUNTS,
+    POLICY_PROCESSES_CAPABILITIES,
+    POLICY_PROCESSES_PTRACE,
+    POLICY_PROCESSES_USERNS,
+    POLICY_PROCESSES_GPU,
+    POLICY_LIMITS_TIME,
+    POLICY_LIMITS_EXEC_TIME,
+    POLICY_LIMITS_GRACE,
+    POLICY_LIMITS_MEMORY,
+    POLICY_LIMITS_CPUS,
+    POLICY_LIMITS_PIDS,
+    POLICY_LIMITS_OUTPUT,
+    POLICY_LIMITS_SCRATCH,
+    POLICY_ON_DENIED_ACTION,
+    POLICY_OBSERVE_FILES,
+    POLICY_OBSERVE_PROCESSES,
+    POLICY_OBSERVE_NETWORK,
+    POLICY_LOG_FILE,
+    POLICY_LOG_KEEP,
+    POLICY_LOG_TOTAL,
+    POLICY_LOG_JOURNALD,
+    POLICY_LOG_OTLP,
+    POLICY_LOG_INSIDE,
+    POLICY_ENFORCEMENT_BEST_EFFORT,
+    POLICY_KEY_COUNT
+};
 
 struct policy {
     char *name;    /* "agent" */
     char *origin;  /* where it stands, for records: "built-in agent" */
     char *digest;  /* hexadecimal SHA-256 of the canonical text of all lines */
     bool confined; /* false for `unconfined` alone: nothing is changed, observed or denied */
-    bool root_read_only;
-    struct string_list writable; /* "@mounts", "@cwd", or paths in the container */
-    struct string_list scratch;  /* paths in the container, "~" */
+    char *origins[POLICY_KEY_COUNT]; /* where each value was written that is not a list: policy_origin() */
+
+    enum policy_access filesystem_default; /* DENY: the root file system is read-only */
+    struct policy_list readable;  /* "@image", "@mounts", "~", "@cwd", or paths and globs in the container */
+    struct policy_list writable;  /* "@mounts", "@cwd", "~", or paths in the container */
+    struct policy_list scratch;   /* paths in the container, "~" */
+    struct policy_list hidden;    /* paths and globs in the container */
+    struct policy_list protected; /* read-only inside writable places: relative to each, or absolute */
+    enum policy_workspace workspace;
+
     enum policy_network_mode network_mode;
+    struct policy_list allowed_hosts; /* as policy/hosts.h writes them: "example.org:443 private" */
+    enum policy_access inbound;
+    enum policy_uplink uplink;
+
     bool inherit_user_credentials;
-    struct string_list environment;       /* names or globs let through */
-    struct string_list credential_mounts; /* paths let through */
-    struct string_list capabilities;      /* the most that is kept, "CAP_CHOWN" ... */
+    struct policy_list environment;       /* names or globs let through */
+    struct policy_list credential_mounts; /* paths let through */
+
+    struct policy_list capabilities; /* the most that is kept, "CAP_CHOWN" ... */
     bool ptrace;
     bool userns;
+    bool gpu;
+
+    /* Limits that are not set are none. */
+    struct optional_int64 time;      /* milliseconds */
+    struct optional_int64 exec_time; /* milliseconds */
+    struct optional_int64 grace;     /* milliseconds */
+    struct optional_int64 memory;    /* bytes */
+    struct optional_int64 cpus;      /* thousandths of a processor */
     struct optional_int64 pids;
+    struct optional_int64 output;        /* bytes */
+    struct optional_int64 scratch_limit; /* bytes */
+
+    enum policy_on_denied on_denied_action;
+    enum policy_switch observe_files;
+    bool observe_processes;
+    bool observe_network;
+    bool log_file;
+    struct optional_int64 log_keep;  /* milliseconds */
+    struct optional_int64 log_total; /* bytes */
+    enum policy_switch log_journald;
+    char *log_otlp; /* a URL, NULL: none */
+    bool log_inside;
+    struct policy_list best_effort; /* keys and mechanisms that may be missing: "landlock", "limits.time" */
 };
+
+/* Where the value of a key was written; the whole policy's origin where it has none of its own. For a list
+ * that holds nothing too. */
+const char *policy_origin(const struct policy *policy, enum policy_key key);
 
 /* The policy called `name` (NULL or "": agent). An unknown name is ERROR_INVALID and lists the known ones. */
 fallible policy_select(const char *name, struct policy **out);

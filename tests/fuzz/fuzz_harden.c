@@ -69,7 +69,7 @@ static void check_promises(const struct hardened *hardened, const struct policy 
         }
         const struct oci_capabilities *sets = config->process->capabilities;
         for (size_t i = 0; sets != NULL && i < sets->bounding.count; i++)
-            require(string_list_contains(&policy->capabilities, sets->bounding.items[i]));
+            require(string_list_contains(&policy->capabilities.values, sets->bounding.items[i]));
     }
     for (size_t i = 0; i < config->mounts_count; i++) {
         const struct mount_fact *fact = hardened->mount_sources[i];

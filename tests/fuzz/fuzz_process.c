@@ -37,7 +37,7 @@ static void require_known(const struct oci_process *process) {
 
 static void require_within(const struct string_list *set, const struct policy *policy) {
     for (size_t i = 0; i < set->count; i++)
-        require(string_list_contains(&policy->capabilities, set->items[i]));
+        require(string_list_contains(&policy->capabilities.values, set->items[i]));
 }
 
 static void require_hardened(const struct oci_process *process, const struct policy *policy) {

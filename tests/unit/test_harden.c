@@ -422,7 +422,7 @@ static void privileged_stays_hardened(void **state) {
 static void no_raw_sockets_behind_a_wall(void **state) {
     (void)state;
     struct fixture fixture = make("agent", engine_config);
-    string_list_append(&fixture.policy->capabilities, "CAP_NET_RAW");
+    string_list_append(&fixture.policy->capabilities.values, "CAP_NET_RAW");
     struct hardened *hardened = NULL;
     assert_null(harden(fixture.config, fixture.policy, &fixture.facts, &hardened));
     assert_false(string_list_contains(&hardened->config->process->capabilities->bounding, "CAP_NET_RAW"));

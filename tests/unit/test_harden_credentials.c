@@ -251,8 +251,8 @@ static void a_token_under_a_harmless_name(void **state) {
 /* The report behind it: a heuristic that overrode an explicit allow. */
 static void an_explicit_grant_wins(void **state) {
     struct policy *policy = *state;
-    string_list_append(&policy->environment, "GITHUB_TOKEN");
-    string_list_append(&policy->environment, "MY_*");
+    string_list_append(&policy->environment.values, "GITHUB_TOKEN");
+    string_list_append(&policy->environment.values, "MY_*");
     assert_null(harden_environment_reason(policy, "GITHUB_TOKEN",
                                           FAKE("gh"
                                                "p_")));

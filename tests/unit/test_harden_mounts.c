@@ -148,10 +148,10 @@ static void host_places_are_granted_by_their_exact_path(void **state) {
     struct trial *trial = start("/home/owner/.config", "/config", NULL);
     trial->fact.host_place = "~/.config/pinfold";
     trial->fact.place_relation = PLACE_CONTAINS;
-    string_list_append(&trial->policy->credential_mounts, "/config");
-    string_list_append(&trial->policy->credential_mounts, "/home/owner/.config/other");
+    string_list_append(&trial->policy->credential_mounts.values, "/config");
+    string_list_append(&trial->policy->credential_mounts.values, "/home/owner/.config/other");
     expect_refused(trial, "mount.host_path.refused", "pinfold");
-    string_list_append(&trial->policy->credential_mounts, "~/.config/");
+    string_list_append(&trial->policy->credential_mounts.values, "~/.config/");
     expect_kept(trial);
     end(trial);
 }
@@ -166,7 +166,7 @@ static void sockets_are_refused(void **state) {
     trial->fact.engine_made = true; /* podman's --sdnotify */
     expect_kept(trial);
     trial->fact.engine_made = false;
-    string_list_append(&trial->policy->credential_mounts, "/run/docker.sock");
+    string_list_append(&trial->policy->credential_mounts.values, "/run/docker.sock");
     expect_kept(trial);
     end(trial);
 }
@@ -176,7 +176,7 @@ static void credentials_are_refused(void **state) {
     struct trial *trial = start("/home/owner/.ssh", "/root/.ssh", "ro");
     trial->fact.credential = ".ssh";
     expect_refused(trial, "mount.credential.refused", ".ssh");
-    string_list_append(&trial->policy->credential_mounts, "~/.ssh");
+    string_list_append(&trial->policy->credential_mounts.values, "~/.ssh");
     expect_kept(trial);
     end(trial);
     trial = start("/home/owner/.ssh", "/root/.ssh", "ro");
@@ -197,7 +197,7 @@ static void automatic_credentials_are_removed(void **state) {
     expect_removed(trial, "credential.mount.removed");
     assert_string_equal(change_for(trial->hardened, "credential.mount.removed")->remedy,
                         "credentials: {mounts: [/var/run/secrets/kubernetes.io/serviceaccount]}");
-    string_list_append(&trial->policy->credential_mounts, token);
+    string_list_append(&trial->policy->credential_mounts.values, token);
     expect_kept(trial);
     end(trial);
 
@@ -242,14 +242,14 @@ static void what_lies_inside_is_covered(void **state) {
     assert_string_equal(change_for(trial->hardened, "mount.socket.refused")->subject, "/app/run/agent.sock");
     assert_string_equal(change_for(trial->hardened, "credential.mount.removed")->subject, "/app/.aws");
 
-    string_list_append(&trial->policy->credential_mounts, "/home/owner/project/.aws");
+    string_list_append(&trial->policy->credential_mounts.values, "/home/owner/project/.aws");
     run(trial);
     assert_int_equal(trial->hardened->config->mounts_count, 3);
     trial->policy->inherit_user_credentials = true;
     run(trial);
     assert_int_equal(trial->hardened->config->mounts_count, 2); /* the socket's cover stays */
     trial->policy->inherit_user_credentials = false;
-    string_list_append(&trial->policy->credential_mounts, "/home/owner/project");
+    string_list_append(&trial->policy->credential_mounts.values, "/home/owner/project");
     run(trial);
     assert_int_equal(trial->hardened->config->mounts_count, 1);
     end(trial);
@@ -264,7 +264,7 @@ static void devices_are_removed(void **state) {
     trial->fact.place_relation = PLACE_INSIDE;
     trial->fact.host_place = "/dev";
     expect_removed(trial, "device.removed");
-    string_list_append(&trial->policy->credential_mounts, "/dev/kvm");
+    string_list_append(&trial->policy->credential_mounts.values, "/dev/kvm");
     expect_kept(trial);
     end(trial);
 

@@ -47,14 +47,14 @@ static void agent_is_the_default(void **state) {
     assert_string_equal(unnamed->digest, agent->digest);
     assert_string_equal(empty->digest, agent->digest);
     assert_true(agent->confined);
-    assert_true(agent->root_read_only);
+    assert_int_equal(agent->filesystem_default, POLICY_ACCESS_DENY);
     assert_int_equal(agent->network_mode, POLICY_NETWORK_ALLOWLIST);
     assert_false(agent->inherit_user_credentials);
     assert_false(agent->ptrace);
     assert_false(agent->userns);
-    assert_int_equal(agent->capabilities.count, 9);
-    assert_false(string_list_contains(&agent->capabilities, "CAP_NET_RAW"));
-    assert_false(string_list_contains(&agent->capabilities, "CAP_SYS_ADMIN"));
+    assert_int_equal(agent->capabilities.values.count, 9);
+    assert_false(string_list_contains(&agent->capabilities.values, "CAP_NET_RAW"));
+    assert_false(string_list_contains(&agent->capabilities.values, "CAP_SYS_ADMIN"));
     assert_true(agent->pids.set);
     assert_int_equal(agent->pids.value, 1024);
     policy_free(unnamed);
