@@ -1,8 +1,10 @@
 #include "base/memory.h"
 
 #include <malloc.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static void *memory_check(void *pointer) {
@@ -15,9 +17,26 @@ static void *memory_check(void *pointer) {
 }
 
 void memory_tune(void) {
-    enum { STEP_BYTES = 256 * 1024, KEPT_BYTES = 16 * 1024 * 1024 };
+    enum { STEP_BYTES = 256 * 1024, KEPT_BYTES = 16 * 1024 * 1024, BLOCK_BYTES = 1024 * 1024 };
     mallopt(M_TOP_PAD, STEP_BYTES);
     mallopt(M_TRIM_THRESHOLD, KEPT_BYTES);
+    mallopt(M_MMAP_THRESHOLD, BLOCK_BYTES);
+}
+
+struct memory_range memory_populate(size_t bytes) {
+    /* What the heap gives for one large block is what it gives for many small ones next. */
+    void *block = memory_check(malloc(bytes));
+    struct memory_range range = {(uintptr_t)block, bytes};
+    memory_populate_again(&range);
+    free(block);
+    return range;
+}
+
+void memory_populate_again(const struct memory_range *range) {
+    uintptr_t first = range->start & ~((uintptr_t)getpagesize() - 1);
+    (void)!madvise((void *)first,
+                   range->start + range->length - first, /* NOLINT(performance-no-int-to-ptr) */
+                   MADV_POPULATE_WRITE);
 }
 
 void *memory_zeroed(size_t size) {

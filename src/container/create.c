@@ -34,9 +34,13 @@
 #include "warden/warden.h"
 
 /* All that a create holds until it is done; undone in one place. */
+/* What the heap comes to be with the agent policy. */
+#define CREATE_HEAP_BYTES (240 * 1024)
+
 struct creation {
     const struct runtime_options *runtime;
     const struct create_options *options;
+    struct memory_range heap;
     struct prepared prepared;
     struct container *container;
     struct namespace_plan namespaces;
@@ -592,6 +596,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
     const struct create_options *options = creation->options;
     TRY(container_id_check(options->id));
     TRY(descriptors_check());
+    creation->heap = memory_populate(CREATE_HEAP_BYTES);
     TRY(container_prepare(creation->runtime, options->bundle, options->config, &creation->prepared));
     TRY(terminal_check(creation));
     TRY(compile_filters(creation));
@@ -624,6 +629,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
 
     TRY(binary_guard_open(&creation->guard));
     TRY(init_clone(creation));
+    memory_populate_again(&creation->heap);
     if (scope)
         TRY(scope_prepare(creation));
     if (scope && views)

@@ -350,10 +350,14 @@ static bool go_receive(int connection, struct seccomp_agent *agent) {
     return received;
 }
 
+/* What init takes of the heap by itself. */
+#define INIT_HEAP_BYTES (96 * 1024)
+
 int init_run(void *data) {
     const struct init_plan *plan = data;
     /* First of all: from here on others may see this process. */
     struct error *error = binary_guard_enter(plan->guard);
+    (void)memory_populate(INIT_HEAP_BYTES);
     fd_close(plan->guard);
     environment_wipe();
     fd_close(plan->create_sync);

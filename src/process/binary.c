@@ -135,7 +135,8 @@ static bool segment_map(const struct segment *segment, int fd) {
                MAP_FAILED;
     /* Data is this process's own by now: its bytes move to memory that belongs to no file. Nothing between
      * the copy and the move writes to it. */
-    void *copy = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *copy =
+        mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (copy == MAP_FAILED)
         return false;
     memcpy(copy, place, length);

@@ -25,6 +25,7 @@
 
 /* After init's end: what the kernel still holds for us is read, then we go, since an engine's monitor waits.
  */
+#define HEAP_BYTES (64 * 1024) /* what it takes until it waits */
 #define GUARDIAN_PATIENCE_MS 150
 #define REAP_PATIENCE_MS 50
 #define CREATE_PATIENCE_MS 2000
@@ -376,6 +377,7 @@ static struct error *prepare(uint64_t *sequence, struct warden_plan *plan, struc
 
 static _Noreturn void warden_run(uint64_t *sequence, int guardian) {
     prctl(PR_SET_NAME, "pinfold-warden");
+    (void)memory_populate(HEAP_BYTES);
     struct warden *warden = memory_zeroed(sizeof *warden);
     struct warden_plan *plan = memory_zeroed(sizeof *plan);
     struct record_log *log = NULL;
