@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "sys/calls.h"
+#include "warden/walk.h"
 
 #define NONE (-1)
 #define LINKS_MAX 40 /* as many symlinks as the kernel follows */
@@ -78,7 +79,8 @@ static const struct call calls[] = {
 struct task {
     pid_t pid;
     const struct seccomp_data *data;
-    int root; /* O_PATH, -1 until it is needed */
+    int root;     /* O_PATH, -1 until it is needed */
+    bool creates; /* that a file is not there is usual */
 };
 
 /* --- what the task wrote down --- */
@@ -162,8 +164,8 @@ static int open_from_root(struct task *task, int base, const char *path, uint64_
     return open_path(task_root(task), text, flags, resolve);
 }
 
-/* Opens (O_PATH) what `path` names for the task. -1 with errno. */
-static int resolve(struct task *task, int directory, const char *path, uint64_t flags, uint64_t how) {
+/* Opens (O_PATH) what `path` names for the task, as far as openat2 can. -1 with errno. */
+static int resolve_plain(struct task *task, int directory, const char *path, uint64_t flags, uint64_t how) {
     bool inside = (how & (RESOLVE_BENEATH | RESOLVE_IN_ROOT)) != 0;
     if (path[0] == '/' && !inside)
         return open_path(task_root(task), path, flags, how | RESOLVE_IN_ROOT);
@@ -177,6 +179,26 @@ static int resolve(struct task *task, int directory, const char *path, uint64_t 
     if (fd >= 0 || errno != EXDEV)
         return fd;
     return open_from_root(task, base, path, flags, how | RESOLVE_IN_ROOT);
+}
+
+/* -1 with errno. A magic link is ELOOP for openat2 here, and below /proc/self, which is not this process,
+ * nothing is there. The second look costs a call for each component: not for each file that is about to be
+ * made. */
+static int resolve(struct task *task, int directory, const char *path, uint64_t flags, uint64_t how) {
+    int fd = resolve_plain(task, directory, path, flags, how);
+    bool again = errno == ELOOP || (errno == ENOENT && (!task->creates || strstr(path, "proc/") != NULL));
+    if (fd >= 0 || how != 0 || !again)
+        return fd;
+    int error = errno;
+    fd_owned int base = task_base(task, directory);
+    fd = walk_path(task->pid, task_root(task), base, path, (flags & O_NOFOLLOW) != 0);
+    struct stat status;
+    if (fd >= 0 && (flags & O_DIRECTORY) != 0 && (fstat(fd, &status) < 0 || !S_ISDIR(status.st_mode))) {
+        fd_close(fd);
+        fd = -1;
+    }
+    errno = error;
+    return fd;
 }
 
 /* A path cut in two: the directory, opened, and the last name. */
@@ -353,6 +375,7 @@ static bool judge_open(struct task *task, int directory, const char *path, uint6
     /* A slash at the end is for directories, which nobody writes to. */
     if (path[strlen(path) - 1] == '/')
         return false;
+    task->creates = (flags & O_CREAT) != 0;
     fd_owned int fd = resolve(task, directory, path, (flags & O_NOFOLLOW) != 0 ? O_NOFOLLOW : 0, how);
     if (fd >= 0)
         return judge_open_existing(task, fd, flags, out);
