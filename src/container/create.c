@@ -432,6 +432,7 @@ static struct error *warden_begin(struct creation *creation) {
     /* Borrowed from the creation; only the arrays themselves are this function's. */
     struct warden_plan plan = {.subject = creation->subject,
                                .policy_origin = creation->prepared.policy->origin,
+                               .on_denied = creation->prepared.policy->on_denied_action,
                                .init_pid = creation->pid,
                                .rules = {.denied = hardened->denied, .observed = hardened->observed}};
     string_list_owned struct string_list decoys = {0};

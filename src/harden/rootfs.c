@@ -142,10 +142,14 @@ void harden_rootfs(const struct policy *policy, const struct facts *facts, struc
         enum scratch_kind kind = facts->root_is_mount && !root->readonly ? SCRATCH_OWN_LAYER : SCRATCH_TMPFS;
         add_places(&policy->scratch.values, facts, kind, hardened);
         add_places(&policy->writable.values, facts, kind, hardened);
-        if (!root->readonly)
+        bool learning = policy->on_denied_action == POLICY_DENIED_LOG_ONLY;
+        if (learning)
+            harden_note(hardened, CHANGE_SET, "root.readonly", "/", NULL, "on_denied_action: log_only", NULL,
+                        "the root file system stays as the engine gave it; what would be denied is recorded");
+        else if (!root->readonly)
             harden_note(hardened, CHANGE_SET, "root.readonly", "/", NULL, "filesystem.default: deny",
-                        "filesystem: {writable: [PATH]}", "the root file system is read-only");
-        root->readonly = true;
+                        "filesystem: {writable: [\"@default\", PATH]}", "the root file system is read-only");
+        root->readonly |= !learning;
     }
     add_decoys("/root", hardened);
     memory_owned char *home = facts->container_home != NULL ? match_path_clean(facts->container_home) : NULL;

@@ -93,13 +93,13 @@ static void record_opened(struct warden_context *context, const char *path,
     else
         text_format(&message, "The fake key %s was opened.", path);
     json_owned struct json_writer remedy = {0};
-    text_append(&remedy.text, "filesystem: {readable: [");
+    text_append(&remedy.text, "filesystem: {readable: [\"@default\", ");
     json_string(&remedy, path);
     text_append(&remedy.text, "]}");
     struct record_event record = {
         .class_id = RECORD_FILE,
         .activity_id = 14,
-        .action = process != NULL ? RECORD_DENIED : RECORD_OBSERVED,
+        .action = RECORD_OBSERVED,
         .reason = "fs.decoy.opened",
         .message = text_string(&message),
         .rule = "filesystem.readable: default",
@@ -108,8 +108,10 @@ static void record_opened(struct warden_context *context, const char *path,
         .process = process,
         .file_path = path,
     };
-    /* What could not be written is counted in the next record; the denial does not depend on it. */
-    error_ignore(record_write(context->log, &record));
+    if (process != NULL)
+        denial_record(context, &record);
+    else
+        error_ignore(record_write(context->log, &record)); /* counted in the next record */
 }
 
 static void permission_event(struct warden_context *context, const struct fanotify_event_metadata *event) {

@@ -79,7 +79,8 @@ static const struct call calls[] = {
 struct task {
     pid_t pid;
     const struct seccomp_data *data;
-    int root;     /* O_PATH, -1 until it is needed */
+    int root; /* O_PATH, -1 until it is needed */
+    bool learning;
     bool creates; /* that a file is not there is usual */
 };
 
@@ -232,11 +233,6 @@ static bool resolve_parent(struct task *task, int directory, const char *path, u
 
 /* --- what the kernel would say --- */
 
-static bool is_read_only(int fd) {
-    struct statfs status;
-    return fstatfs(fd, &status) == 0 && (status.f_flags & ST_RDONLY) != 0;
-}
-
 /* The mount that a descriptor lies on; 0 where the kernel (before 5.8) cannot say. */
 static uint64_t mount_of(int fd) {
     struct statx status;
@@ -245,10 +241,19 @@ static uint64_t mount_of(int fd) {
     return status.stx_mnt_id;
 }
 
+static bool is_read_only(struct task *task, int fd) {
+    struct statfs status;
+    if (fstatfs(fd, &status) < 0)
+        return false;
+    return (status.f_flags & ST_RDONLY) != 0 || (task->learning && mount_of(fd) == mount_of(task_root(task)));
+}
+
 static bool denied(struct task *task, int fd, struct mutation *out, int activity, const char *doing) {
     out->activity_id = activity;
     out->doing = doing;
     out->on_root_mount = mount_of(fd) == mount_of(task_root(task));
+    struct statfs status;
+    out->let_through = task->learning && fstatfs(fd, &status) == 0 && (status.f_flags & ST_RDONLY) == 0;
     return true;
 }
 
@@ -315,7 +320,7 @@ static bool mode_denies_write(const struct task *task, const struct stat *file) 
 static bool judge_open_existing(struct task *task, int fd, uint64_t flags, struct mutation *out) {
     if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0)
         return false; /* EEXIST */
-    if (!is_read_only(fd))
+    if (!is_read_only(task, fd))
         return false;
     struct stat status;
     /* Directories are EISDIR, symlinks ELOOP; devices, pipes and sockets are written to on any mount. */
@@ -346,7 +351,7 @@ static bool judge_open_missing(struct task *task, int directory, const char *pat
             if (name.slash || fstatat(parent, name.last, &status, AT_SYMLINK_NOFOLLOW) == 0 ||
                 errno != ENOENT)
                 return false;
-            return is_read_only(parent) && denied_name(task, &name, out, 1, "creating");
+            return is_read_only(task, parent) && denied_name(task, &name, out, 1, "creating");
         }
         if (length == 0 || (size_t)length >= sizeof target || how != 0 || !place_of(task, parent, place))
             return false;
@@ -365,7 +370,8 @@ static bool judge_open(struct task *task, int directory, const char *path, uint6
     if ((flags & O_TMPFILE) == O_TMPFILE) {
         /* A file without a name, in the directory that the path names. */
         fd_owned int fd = resolve(task, directory, path, O_DIRECTORY, how);
-        if (fd < 0 || !is_read_only(fd) || (flags & O_ACCMODE) == O_RDONLY || !place_of(task, fd, out->path))
+        if (fd < 0 || !is_read_only(task, fd) || (flags & O_ACCMODE) == O_RDONLY ||
+            !place_of(task, fd, out->path))
             return false;
         memcpy(out->place, out->path, sizeof out->place);
         return denied(task, fd, out, 1, "creating a file in");
@@ -408,7 +414,7 @@ static bool judge_make(struct task *task, const struct call *call, int directory
         return false;
     fd_owned int parent = name.parent;
     struct stat status;
-    if (!is_read_only(parent) || (name.slash && call->kind != MAKE))
+    if (!is_read_only(task, parent) || (name.slash && call->kind != MAKE))
         return false;
     if (fstatat(parent, name.last, &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
         return false; /* EEXIST, or in doubt */
@@ -446,7 +452,7 @@ static bool judge_remove(struct task *task, const struct call *call, const char 
     if (!resolve_parent(task, call->directory, path, 0, &name))
         return false;
     fd_owned int parent = name.parent;
-    return is_read_only(parent) && denied_name(task, &name, out, 4, "removing");
+    return is_read_only(task, parent) && denied_name(task, &name, out, 4, "removing");
 }
 
 /* rename: both names on one mount (EXDEV comes first), which is looked at before the names. */
@@ -460,7 +466,7 @@ static bool judge_rename(struct task *task, const struct call *call, const char 
     if (!read_path(task, call->path2, new_path) || !resolve_parent(task, call->directory, path, 0, &old))
         return false;
     fd_owned int parent = old.parent;
-    if (!is_read_only(parent) || !resolve_parent(task, call->directory2, new_path, 0, &new))
+    if (!is_read_only(task, parent) || !resolve_parent(task, call->directory2, new_path, 0, &new))
         return false;
     fd_owned int new_parent = new.parent;
     uint64_t mount = mount_of(parent);
@@ -479,7 +485,7 @@ static bool judge_change(struct task *task, const struct call *call, const char 
         no_follow |= (flags & AT_SYMLINK_NOFOLLOW) != 0;
     }
     fd_owned int fd = resolve(task, call->directory, path, no_follow ? O_NOFOLLOW : 0, 0);
-    if (fd < 0 || !is_read_only(fd))
+    if (fd < 0 || !is_read_only(task, fd))
         return false;
     if (call->kind == TRUNCATE) {
         struct stat status;
@@ -534,10 +540,11 @@ static bool judge(struct task *task, const struct call *call, struct mutation *o
     return false;
 }
 
-bool mutation_judge(const char *call, const struct seccomp_data *data, pid_t pid, struct mutation *out) {
+bool mutation_judge(const char *call, const struct seccomp_data *data, pid_t pid, bool learning,
+                    struct mutation *out) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (strcmp(calls[i].name, call) == 0) {
-            struct task task = {.pid = pid, .data = data, .root = -1};
+            struct task task = {.pid = pid, .data = data, .root = -1, .learning = learning};
             bool result = judge(&task, &calls[i], out);
             fd_close(task.root);
             return result;

@@ -14,9 +14,12 @@ struct mutation {
     const char *doing;    /* "writing to", "creating", ...: a static string */
     char path[PATH_MAX];  /* the file, as seen in the container */
     char place[PATH_MAX]; /* what would have to be writable: the file, or the directory that holds the name */
+    bool let_through;     /* the root mount is writable, and would not be with another policy */
     bool on_root_mount; /* the root file system is read-only, not another mount: the policy can say otherwise
                          */
 };
 
-/* True when `call` with these arguments, made by the thread `pid`, fails with EROFS for `*out`. */
-bool mutation_judge(const char *call, const struct seccomp_data *data, pid_t pid, struct mutation *out);
+/* True when `call` with these arguments, made by the thread `pid`, fails with EROFS for `*out`; `learning`:
+ * or would fail if the root mount were read-only. */
+bool mutation_judge(const char *call, const struct seccomp_data *data, pid_t pid, bool learning,
+                    struct mutation *out);

@@ -78,19 +78,26 @@ static void record(struct warden_context *context, const struct seccomp_notif *r
                    struct record_event *event) {
     struct record_process process;
     record_process_read((pid_t)request->pid, &process);
-    event->action = RECORD_DENIED;
-    event->rule_origin = context->policy_origin;
     event->process = &process;
     event->exec_id = exec_id;
-    /* What could not be written is counted in the next record; the denial does not depend on it. */
-    error_ignore(record_write(context->log, event));
+    if (event->action == RECORD_OBSERVED) {
+        event->rule_origin = context->policy_origin;
+        error_ignore(record_write(context->log, event)); /* counted in the next record */
+    } else {
+        denial_record(context, event);
+    }
     event->process = NULL;
     record_process_clear(&process);
 }
 
 /* --- denied calls --- */
 
-static void describe_call(struct text *out, const char *call, const struct seccomp_data *data) {
+static bool is_learning(const struct warden_context *context) {
+    return context->on_denied == POLICY_DENIED_LOG_ONLY;
+}
+
+static void describe_call(struct text *out, const char *call, const struct seccomp_data *data,
+                          bool learning) {
     if (strcmp(call, "socket") == 0 || strcmp(call, "socketpair") == 0)
         text_format(out, "The system call %s for address family %u", call, (unsigned)data->args[0]);
     else if (strcmp(call, "ioctl") == 0)
@@ -99,11 +106,12 @@ static void describe_call(struct text *out, const char *call, const struct secco
         text_format(out, "The system call %s with new namespaces (flags %#x)", call, (unsigned)data->args[0]);
     else
         text_format(out, "The system call %s", call);
-    text_append(out, " was denied: a sandbox has no use for it.");
+    text_append(out, learning ? " was let through (on_denied_action: log_only); it is denied otherwise."
+                              : " was denied: a sandbox has no use for it.");
 }
 
 static void deny_call(struct warden_context *context, int listener, const struct seccomp_notif *request,
-                      const char *exec_id, const char *call, int error) {
+                      const char *exec_id, const char *call, int error, bool learning) {
     /* What a policy can say about it. */
     static const struct {
         const char *call, *rule, *remedy;
@@ -117,11 +125,12 @@ static void deny_call(struct warden_context *context, int listener, const struct
         {"unshare", "processes.userns: false", "processes: {userns: true}"},
     };
     text_owned struct text message = {0};
-    describe_call(&message, call, &request->data);
+    describe_call(&message, call, &request->data, learning);
     struct record_event event = {
         .class_id = RECORD_PROCESS,
         .activity_id = 99,
         .activity_name = call,
+        .action = learning ? RECORD_OBSERVED : RECORD_DENIED,
         .reason = "syscall.not_allowed",
         .message = text_string(&message),
         .rule = "processes: default",
@@ -133,7 +142,7 @@ static void deny_call(struct warden_context *context, int listener, const struct
         }
     /* Before the answer: once the call has returned, its record is there. */
     record(context, request, exec_id, &event);
-    answer(listener, request->id, error);
+    answer(listener, request->id, learning ? 0 : error);
 }
 
 /* --- mutating file calls --- */
@@ -141,16 +150,22 @@ static void deny_call(struct warden_context *context, int listener, const struct
 static void deny_mutation(struct warden_context *context, int listener, const struct seccomp_notif *request,
                           const char *exec_id, const struct mutation *mutation) {
     text_owned struct text message = {0};
-    text_format(&message, "The attempt at %s %s was denied: it lies on a %s that is read-only.",
-                mutation->doing, mutation->path, mutation->on_root_mount ? "root file system" : "mount");
+    text_format(
+        &message,
+        mutation->let_through
+            ? "The attempt at %s %s was let through (on_denied_action: log_only): it lies on a %s that "
+              "is read-only otherwise."
+            : "The attempt at %s %s was denied: it lies on a %s that is read-only.",
+        mutation->doing, mutation->path, mutation->on_root_mount ? "root file system" : "mount");
     /* A JSON string is a YAML string too, whatever the workload put into the name. */
     json_owned struct json_writer remedy = {0};
-    text_append(&remedy.text, "filesystem: {writable: [");
+    text_append(&remedy.text, "filesystem: {writable: [\"@default\", ");
     json_string(&remedy, mutation->place);
     text_append(&remedy.text, "]}");
     struct record_event event = {
         .class_id = RECORD_FILE,
         .activity_id = mutation->activity_id,
+        .action = mutation->let_through ? RECORD_OBSERVED : RECORD_DENIED,
         .reason = "fs.write.read_only",
         .message = text_string(&message),
         .file_path = mutation->path,
@@ -162,7 +177,7 @@ static void deny_mutation(struct warden_context *context, int listener, const st
         event.remedy = text_string(&remedy.text);
     }
     record(context, request, exec_id, &event);
-    answer(listener, request->id, EROFS);
+    answer(listener, request->id, mutation->let_through ? 0 : EROFS);
 }
 
 /* --- the entry --- */
@@ -175,17 +190,18 @@ static void notification_handle(struct warden_context *context, int listener,
     const struct oci_seccomp_rule *rule = rule_find(rules->denied, call, &request->data);
     if (rule != NULL) {
         int error = rule->errno_return.set ? (int)rule->errno_return.value : EPERM;
-        deny_call(context, listener, request, exec_id, call, error);
+        deny_call(context, listener, request, exec_id, call, error, is_learning(context));
         return;
     }
     if (rule_find(rules->observed, call, &request->data) == NULL) {
         /* The filter asks for nothing else; if it does, the plan and the filter differ, and the answer is no.
          */
-        deny_call(context, listener, request, exec_id, call[0] != '\0' ? call : "unknown", EPERM);
+        deny_call(context, listener, request, exec_id, call[0] != '\0' ? call : "unknown", EPERM, false);
         return;
     }
     struct mutation mutation;
-    bool denied = request->pid != 0 && mutation_judge(call, &request->data, (pid_t)request->pid, &mutation);
+    bool denied = request->pid != 0 &&
+                  mutation_judge(call, &request->data, (pid_t)request->pid, is_learning(context), &mutation);
     /* Only now is it certain that what was read belongs to this call and not to a later process of the same
      * number. */
     if (denied && still_waits(listener, request->id))

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "egress/egress.h"
 #include "libocispec/config.h"
+#include "policy/policy.h"
 #include "record/record.h"
 #include "warden/warden.h"
 
@@ -18,12 +19,18 @@ struct warden_context {
     const char *policy_origin; /* for record_event.rule_origin */
     struct warden_plan *plan;  /* for warden_plan_rules */
     struct wall_sockets wall;  /* -1 where there is no wall */
+    enum policy_on_denied on_denied;
+    bool stopped; /* by the first denial */
+    int init;     /* pidfd, the loop's */
     pid_t init_pid;
     ino_t pid_namespace;             /* inode of init's pid namespace: which processes are ours */
     struct packet_observer *packets; /* packets.c's own; NULL at first, freed by packets_close */
     int decoy_group;                 /* fanotify descriptor or -1 */
     struct string_list decoy_paths;  /* container paths, for messages */
 };
+
+/* warden.c: records a denied action of the workload; with `on_denied_action: stop` it was the last one. */
+void denial_record(struct warden_context *context, struct record_event *event);
 
 /* notify.c: one pending notification of a seccomp listener. `exec_id` is NULL for the container's own.
  * Returns false when the listener has no more tasks (close it). */

@@ -309,9 +309,7 @@ static void packet_handle(const struct denied_packet *packet, void *data) {
     address_write(packet->family, packet->source, 0, source);
     struct record_event event = {.class_id = RECORD_NETWORK,
                                  .activity_id = 5,
-                                 .action = RECORD_DENIED,
                                  .rule = "network.allowed_hosts: []",
-                                 .rule_origin = context->policy_origin,
                                  .process = &process,
                                  .address = destination,
                                  .port = packet->destination_port,
@@ -323,7 +321,7 @@ static void packet_handle(const struct denied_packet *packet, void *data) {
     text_owned struct text message = {0}, remedy = {0};
     explain(packet, &event, &message, &remedy);
     observer->suppressed = 0;
-    error_ignore(record_write(context->log, &event)); /* what it could not write, the log itself counts */
+    denial_record(context, &event);
     record_process_clear(&process);
 }
 

@@ -25,6 +25,7 @@ static const struct schema change_schema = SCHEMA("change", warden_change, chang
 static const struct schema_field plan_fields[] = {
     OBJECT(REQUIRED, "subject", warden_plan, subject, record_subject, record_subject_schema),
     STRING(OPTIONAL, "policyOrigin", warden_plan, policy_origin),
+    INT64(REQUIRED, "onDenied", warden_plan, on_denied),
     INT64(REQUIRED, "initPid", warden_plan, init_pid),
     STRINGS(OPTIONAL, "decoys", warden_plan, decoys),
     OBJECTS(OPTIONAL, "changes", warden_plan, changes, warden_change, change_schema),

@@ -71,6 +71,16 @@ static void record_or_count(struct record_log *log, const struct record_event *e
     error_ignore(record_write(log, event));
 }
 
+void denial_record(struct warden_context *context, struct record_event *event) {
+    event->action = RECORD_DENIED;
+    event->rule_origin = context->policy_origin;
+    record_or_count(context->log, event);
+    if (context->on_denied != POLICY_DENIED_STOP || context->stopped)
+        return;
+    context->stopped = true;
+    (void)!sys_pidfd_send_signal(context->init, SIGKILL); /* it fails only for what has ended */
+}
+
 static void record_change(struct warden *warden, const struct warden_change *change, const char *exec_id) {
     struct record_event event = {
         .class_id = RECORD_FINDING,
@@ -289,7 +299,11 @@ static void finish(struct warden *warden) {
     int status;
     if (init_exit_status(warden, &status)) {
         int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-        memory_owned char *message = text_formatted("The container ended with exit code %d.", code);
+        memory_owned char *message = text_formatted(
+            "The container %s with exit code %d.",
+            warden->context.stopped ? "was stopped by its first denied action (on_denied_action: stop)"
+                                    : "ended",
+            code);
         record_lifecycle(warden, 4, NULL, "container.ended", message, &code);
     } else {
         record_lifecycle(warden, 4, NULL, "container.ended", "The container ended.", NULL);
@@ -399,6 +413,8 @@ static _Noreturn void warden_run(uint64_t *sequence, int guardian) {
                     .policy_origin = plan->policy_origin,
                     .plan = plan,
                     .wall = WALL_SOCKETS_NONE,
+                    .on_denied = (enum policy_on_denied)plan->on_denied,
+                    .init = WARDEN_FD_INIT,
                     .init_pid = (pid_t)plan->init_pid,
                     .pid_namespace = pid_namespace_of((pid_t)plan->init_pid),
                     .decoy_group = -1,

@@ -32,6 +32,7 @@ struct warden_rules {
 struct warden_plan {
     struct record_subject subject;
     char *policy_origin;
+    int64_t on_denied; /* enum policy_on_denied */
     int64_t init_pid;
     struct warden_rules rules;
     struct string_list decoys;

@@ -69,6 +69,7 @@ static bool trap_open(struct trap *trap) {
                                             .policy_digest = (char *)"00",
                                             .log_path = text_formatted("%s/log", trap->directory)};
     trap->context = (struct warden_context){.policy_origin = "built-in agent",
+                                            .on_denied = POLICY_DENIED_BLOCK_AND_LOG,
                                             /* this process's own: the children stand for the container */
                                             .pid_namespace = own_pid_namespace(),
                                             .decoy_group = -1};
@@ -180,7 +181,8 @@ static void opens_are_denied_and_recorded(void **state) {
     assert_int_equal(lines_with(log, "\"class_uid\":1001"), 2);
     assert_int_equal(lines_with(log, "\"action_id\":2"), 2);
     for (int i = 0; i < 2; i++) {
-        char *part = text_formatted("\"remedy\":\"filesystem: {readable: [\\\"%s\\\"]}\"", paths[i]);
+        char *part =
+            text_formatted("\"remedy\":\"filesystem: {readable: [\\\"@default\\\", \\\"%s\\\"]}\"", paths[i]);
         assert_int_equal(lines_with(log, part), 1);
         free(part);
         part = text_formatted("\"path\":\"%s\"", paths[i]);

@@ -191,8 +191,10 @@ static void watch_open(struct watch *watch, const struct policy *policy) {
                                              .policy_digest = (char *)"00",
                                              .log_path = log};
     watch->plan.rules = (struct warden_rules){harden_seccomp_denied(policy), harden_seccomp_observed()};
-    watch->context =
-        (struct warden_context){.policy_origin = "built-in agent", .plan = &watch->plan, .decoy_group = -1};
+    watch->context = (struct warden_context){.policy_origin = "built-in agent",
+                                             .plan = &watch->plan,
+                                             .on_denied = POLICY_DENIED_BLOCK_AND_LOG,
+                                             .decoy_group = -1};
     succeed(record_log_open(&watch->subject, NULL, &watch->context.log));
 }
 
@@ -606,7 +608,7 @@ static void texts_of_a_file(void **state) {
     char *second = strchr(log, '\n') + 1;
     second[-1] = '\0';
     static const char *const parts[] = {
-        "\"remedy\":\"filesystem: {writable: [\\\"/etc\\\"]}\"",
+        "\"remedy\":\"filesystem: {writable: [\\\"@default\\\", \\\"/etc\\\"]}\"",
         "\"message\":\"The attempt at creating /etc/a\\\"b was denied: it lies on a root file system that is "
         "read-only.\"",
         "filesystem.default: deny",
