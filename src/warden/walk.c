@@ -64,7 +64,7 @@ static int own_number(pid_t pid) {
         return 0;
     line[1 + strcspn(line + 1, "\n")] = '\0';
     const char *last = strrchr(line, '\t');
-    return last != NULL ? atoi(last + 1) : 0;
+    return last != NULL ? (int)strtol(last + 1, NULL, 10) : 0;
 }
 
 /* Puts a link's text before what is left. */

@@ -28,7 +28,7 @@ int attempt_find_marker(int fd) {
 
 int attempt_peer(void) {
     const char *peer = getenv("PEER");
-    return peer != NULL ? atoi(peer) : getppid();
+    return peer != NULL ? (int)strtol(peer, NULL, 10) : getppid();
 }
 
 static const struct attempt *find(const char *name) {

@@ -128,7 +128,7 @@ static int udp_metadata(void) {
 }
 /* One message to each of several places in one call, without connect. */
 static int udp_many(void) {
-    struct target target = target_of("1.2.3.4", 53);
+    struct target target = target_of("1.2.3.4", 54);
     char byte = 'x';
     struct iovec data = {&byte, 1};
     struct mmsghdr message = {
@@ -143,7 +143,7 @@ static int udp_lite(void) {
     return reach(SOCK_DGRAM, 136 /* IPPROTO_UDPLITE */, "1.2.3.4", 53);
 }
 static int udp_broadcast(void) {
-    struct target target = target_of("10.77.0.255", 53);
+    struct target target = target_of("10.77.0.255", 54);
     char byte = 'x';
     int yes = 1;
     struct pollfd answer = {.fd = socket(AF_INET, SOCK_DGRAM, 0), .events = POLLIN};

@@ -6,8 +6,9 @@
 #   WITHOUT "reached": the kernel's own objection, other than WITH: the call was let through with arguments that do no harm.
 #   WITH "signal-11": the kernel has no such door, and nothing to record.
 #   WITHOUT "-": it cannot be shown on every machine; a comment at the row says why.
-# RECORD is the reason code of the record of this attempt, REASON:CALL for a denied call of that name, and
-#   create:REASON:SUBJECT for what is recorded once, when the container is made; "-": none is owed.
+# RECORD is the reason code of the record of this attempt, REASON:CALL for a denied call of that name, and any:REASON:SUBJECT
+#   for what is recorded once, when the container is made, or without its process (the sender of a datagram may have ended
+#   before it is looked for); "-": none is owed.
 
 # The programs: one executable for each name, so that the process in a record says which attempt it was.
 install_attempts() { # NAME...
@@ -52,8 +53,8 @@ record_lines() {
 recorded() { # NAME RECORD
     local name=$1 reason=$2 subject
     case $reason in
-    create:*)
-        reason=${reason#create:} subject=${reason#*:}
+    any:*)
+        reason=${reason#any:} subject=${reason#*:}
         awk -F '\t' -v reason="${reason%%:*}" -v subject="$subject" '$2 == reason && index($4, subject) { found = 1 } END { exit !found }' <<<"$RECORDS"
         ;;
     *)

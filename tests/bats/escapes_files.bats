@@ -80,21 +80,21 @@ process_read            worked  EPERM   syscall.not_allowed:process_vm_readv
 process_write           worked  EPERM   syscall.not_allowed:process_vm_writev
 process_descriptor      worked  EPERM   syscall.not_allowed:pidfd_getfd
 process_compare         worked  EPERM   syscall.not_allowed:kcmp
-came_variable           worked  absent  create:credential.env.removed:AGENT_TOKEN
-came_first_environment  worked  absent  create:credential.env.removed:AGENT_TOKEN
+came_variable           worked  absent  any:credential.env.removed:AGENT_TOKEN
+came_first_environment  worked  absent  any:credential.env.removed:AGENT_TOKEN
 ROWS
 }
 
 @test "escapes: what the engine's --privileged gives to root" {
     prepare() { privileged; }
     check_rows <<'ROWS'
-capability_chroot      worked  EPERM   create:capability.dropped:CAP_SYS_CHROOT
-capability_disk        worked  EPERM   create:capability.dropped:CAP_MKNOD
-capability_raw_socket  worked  EPERM   create:capability.dropped:CAP_NET_RAW
-capability_host_name   worked  EPERM   create:capability.dropped:CAP_SYS_ADMIN
-capability_priority    worked  EACCES  create:capability.dropped:CAP_SYS_NICE
-capability_interface   worked  EPERM   create:capability.dropped:CAP_NET_ADMIN
-capability_mark        worked  EPERM   create:capability.dropped:CAP_NET_ADMIN
-capability_kernel_log  worked  ENOENT  create:device.removed:/dev/kmsg
+capability_chroot      worked  EPERM   any:capability.dropped:CAP_SYS_CHROOT
+capability_disk        worked  EPERM   any:capability.dropped:CAP_MKNOD
+capability_raw_socket  worked  EPERM   any:capability.dropped:CAP_NET_RAW
+capability_host_name   worked  EPERM   any:capability.dropped:CAP_SYS_ADMIN
+capability_priority    worked  EACCES  any:capability.dropped:CAP_SYS_NICE
+capability_interface   worked  EPERM   any:capability.dropped:CAP_NET_ADMIN
+capability_mark        worked  EPERM   any:capability.dropped:CAP_NET_ADMIN
+capability_kernel_log  worked  ENOENT  any:device.removed:/dev/kmsg
 ROWS
 }

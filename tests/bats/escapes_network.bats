@@ -29,23 +29,24 @@ SH
     chmod 755 "$WORK/add-interface"
     cat >"$WORK/echo.py" <<'PY'
 import select, socket, struct
-def bound(family, kind, port, protocol=0):
+def bound(family, kind, port, address="", protocol=0):
     s = socket.socket(family, kind, protocol)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if family == socket.AF_INET6:
         s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-    s.bind(("", port))
+    s.setsockopt(socket.IPPROTO_IP, 15, 1)  # IP_FREEBIND: the interface comes later
+    s.bind((address, port))
     return s
 datagrams, listeners = [], []
 for family in socket.AF_INET, socket.AF_INET6:
-    for port in 53, 80, 443:
-        datagrams.append(bound(family, socket.SOCK_DGRAM, port))
+    for port in 53, 54, 80, 443:
         listeners.append(bound(family, socket.SOCK_STREAM, port))
         listeners[-1].listen()
-try:
-    datagrams.append(bound(socket.AF_INET, socket.SOCK_DGRAM, 53, 136))
-except OSError:
-    pass
+# An answer comes from the address that was asked.
+for address in "1.2.3.4", "169.254.169.254", "2001:db8::1":
+    for port in 53, 54, 443:
+        datagrams.append(bound(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM, port, address))
+datagrams.append(bound(socket.AF_INET, socket.SOCK_DGRAM, 54))  # broadcasts
 print("ready", flush=True)
 streams = []
 while True:
@@ -97,14 +98,14 @@ ROWS
 @test "escapes: UDP and the rest" {
     far_end
     check_rows <<'ROWS'
-udp_dns        worked  EPERM/ECONNREFUSED/EACCES  net.protocol.not_allowed
-udp_quic       worked  EPERM/ECONNREFUSED/EACCES  net.protocol.not_allowed
-udp_six        worked  EPERM/ECONNREFUSED/EACCES  net.protocol.not_allowed
-udp_metadata   worked  EPERM/ECONNREFUSED/EACCES  net.protocol.not_allowed
-udp_many       worked  EPERM/ECONNREFUSED/EACCES  net.protocol.not_allowed
-udp_broadcast  worked  EPERM/ECONNREFUSED/EACCES  net.protocol.not_allowed
-ping           worked  EPERM/ECONNREFUSED/EACCES  net.protocol.not_allowed
-udp_lite       -       EPERM/ECONNREFUSED/EACCES/EPROTONOSUPPORT  -  # not every kernel has it
+udp_dns        worked  EPERM  any:dns.name.not_allowed:1.2.3.4:53
+udp_quic       worked  EPERM  any:net.protocol.not_allowed:1.2.3.4:443
+udp_six        worked  EPERM  any:dns.name.not_allowed:[2001:db8::1]:53
+udp_metadata   worked  EPERM  any:net.address.metadata:169.254.169.254:53
+udp_many       worked  EPERM  any:net.protocol.not_allowed:1.2.3.4:54
+udp_broadcast  worked  EPERM  any:net.protocol.not_allowed:10.77.0.255:54
+ping           worked  EPERM  any:net.protocol.not_allowed:1.2.3.4
+udp_lite       -       EPERM/EPROTONOSUPPORT  -  # not every kernel has it
 ROWS
 }
 
