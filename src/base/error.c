@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -129,10 +130,7 @@ void error_send(int socket, const struct error *error) {
 
 struct error *error_receive(int socket) {
     struct error_packet packet;
-    ssize_t length;
-    do
-        length = recv(socket, &packet, sizeof packet, 0);
-    while (length < 0 && errno == EINTR);
+    ssize_t length = fd_receive_message(socket, &packet, sizeof packet);
     if (length < 0)
         return error_system(errno, "receive", "the answer of a process of this container");
     if ((size_t)length != sizeof packet)

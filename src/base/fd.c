@@ -72,6 +72,14 @@ struct error *fd_send(int socket, const void *payload, size_t length, const int 
     return NULL;
 }
 
+ssize_t fd_receive_message(int socket, void *message, size_t size) {
+    for (bool reset = false;; reset = reset || errno == ECONNRESET) {
+        ssize_t length = recv(socket, message, size, 0);
+        if (length >= 0 || (errno != EINTR && (errno != ECONNRESET || reset)))
+            return length;
+    }
+}
+
 struct error *fd_receive(int socket, void *payload, size_t length, int *fds, size_t capacity, size_t *count) {
     char control[CMSG_SPACE(sizeof(int) * FD_MESSAGE_MAX)] = {0};
     struct iovec part = {.iov_base = payload, .iov_len = length};

@@ -21,6 +21,10 @@ fallible fd_pair(int *one, int *other);
 /* Writes all of it; EINTR and short writes are handled. */
 fallible fd_write_all(int fd, const void *bytes, size_t length, const char *subject);
 
+/* recv(2) of one message. A peer that closed without reading all that it was sent is ECONNRESET, once, before
+ * what the peer itself has said; that comes first here. 0 for one that closed without a word, -1 with errno.
+ */
+ssize_t fd_receive_message(int socket, void *message, size_t size);
 /* Sends `count` descriptors (at most 16) with `length` (1 or more) bytes of payload as one message. */
 fallible fd_send(int socket, const void *payload, size_t length, const int *fds, size_t count);
 /* Receives one message of exactly `length` bytes and up to `capacity` descriptors (CLOEXEC); *count says how

@@ -475,10 +475,7 @@ static struct error *init_ended(const struct creation *creation) {
 /* Waits for init's next word; its error, if it sends one. */
 static struct error *init_await(struct creation *creation, enum init_stage expected) {
     int stage = 0;
-    ssize_t length;
-    do
-        length = recv(creation->sync[0], &stage, sizeof stage, 0);
-    while (length < 0 && errno == EINTR);
+    ssize_t length = fd_receive_message(creation->sync[0], &stage, sizeof stage);
     if (length == (ssize_t)sizeof stage && stage == INIT_FAILED) {
         struct error *error = error_receive(creation->sync[0]);
         return error ? error : error_system(EPROTO, "create", "the container's init");
@@ -492,15 +489,15 @@ static struct error *init_go(struct creation *creation) {
     bool keep = container_keeps_groups(creation->prepared.hardened->config);
     struct init_go go = {.allow_setgroups = creation->allow_setgroups && !keep};
     struct mount_set *mounts = &creation->mounts;
-    if (creation->container->state->cgroup->scope != NULL && mounts->cgroup_views_count == 1) {
-        /* Made after init's birth, so that it has none of its own. */
-        fd_owned int view = fd_take(&mounts->cgroup_views[0].tree);
-        if (view >= 0)
-            return fd_send(creation->sync[0], &go, sizeof go, &view, 1);
-    }
-    if (send(creation->sync[0], &go, sizeof go, MSG_NOSIGNAL) < 0)
-        return error_system(errno, "tell", "the container's init to go on");
-    return NULL;
+    fd_owned int view = -1;
+    /* Made after init's birth, so that it has none of its own. */
+    if (creation->container->state->cgroup->scope != NULL && mounts->cgroup_views_count == 1)
+        view = fd_take(&mounts->cgroup_views[0].tree);
+    struct error *error = fd_send(creation->sync[0], &go, sizeof go, &view, view >= 0 ? 1 : 0);
+    if (error == NULL || error->number != EPIPE)
+        return error_context(error, "tell the container's init to go on");
+    error_free(error);
+    return init_await(creation, INIT_FAILED); /* it has ended, and said why */
 }
 
 static struct error *init_adjust(struct creation *creation) {
@@ -637,6 +634,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
         TRY(cgroup_views(creation));
     TRY(rdt_apply(creation));
     TRY(init_adjust(creation));
+    fault_pause("go");
     TRY(init_go(creation));
     fault_point("go");
     /* Beside init, which makes the mounts meanwhile. */

@@ -4,8 +4,11 @@
  * systemd driver, after clone and in place of the two of cgroups: recorded, scope.
  *
  * It also stops (SIGSTOP) where PINFOLD_PAUSE names the place, and does without the protection that
- * PINFOLD_WITHOUT names, so that the test of an attack can show that it works then. */
+ * PINFOLD_WITHOUT names, so that the test of an attack can show that it works then. Where PINFOLD_FAIL names
+ * the place, it fails there with an error. */
 #pragma once
+
+#include "base/error.h"
 
 #ifdef PINFOLD_FAULT_POINTS
 #include <signal.h>
@@ -28,6 +31,9 @@ static inline void fault_pause(const char *name) {
 static inline bool fault_without(const char *name) {
     return fault_wanted("PINFOLD_WITHOUT", name);
 }
+static inline struct error *fault_fail(const char *name) {
+    return fault_wanted("PINFOLD_FAIL", name) ? error_new(ERROR_UNAVAILABLE, "PINFOLD_FAIL=%s", name) : NULL;
+}
 #else
 static inline void fault_point(const char *name) {
     (void)name;
@@ -36,4 +42,8 @@ static inline void fault_pause(const char *name) {
     (void)name;
 }
 #define fault_without(name) false
+static inline struct error *fault_fail(const char *name) {
+    (void)name;
+    return NULL;
+}
 #endif

@@ -106,7 +106,7 @@ struct error *container_start(struct container *container, bool attended) {
     /* The engine may have given the namespace its interfaces only now (podman with a user namespace, Docker).
      */
     if (state->wall)
-        TRY(error_context(namespace_run_in_network(init, (pid_t)state->init.pid, wall_work, NULL),
+        TRY(error_context(namespace_visit_network(init, (pid_t)state->init.pid, wall_work, NULL),
                           "network wall"));
     if (state->confined) {
         fd_owned int channel = -1;

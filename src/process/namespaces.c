@@ -154,7 +154,7 @@ struct error *namespace_clone(const struct namespace_plan *plan, int cgroup_fd,
         return error_system(errno, "fork", "the process that joins namespaces");
     fd_close(fd_take(&theirs));
     struct stage_report report;
-    ssize_t length = recv(ours, &report, sizeof report, 0);
+    ssize_t length = fd_receive_message(ours, &report, sizeof report);
     struct error *error = NULL;
     if (length != (ssize_t)sizeof report)
         error = error_system(EPIPE, "receive", "the answer of the process that joins namespaces");
@@ -214,7 +214,6 @@ struct error *namespace_clone_beside(int target_pidfd, pid_t target, process_bod
 
 struct network_work {
     int target_pidfd;
-    pid_t target;
     int sync;
     fallible (*work)(void *data);
     void *data;
@@ -229,8 +228,9 @@ static bool network_visit(const struct network_work *run, struct error **error) 
         return false;
     *error = run->work(run->data);
     if (setns(home, CLONE_NEWNET) < 0) {
-        fprintf(stderr, "pinfold: leave the container's network namespace: %s\n", strerror(errno));
-        _exit(1); /* whatever came next would be done in the wrong place */
+        int number = errno;
+        error_free(*error);
+        *error = error_system(number, "leave", "the container's network namespace");
     }
     return true;
 }
@@ -249,14 +249,33 @@ static int network_body(void *data) {
     return 0;
 }
 
+/* Of a living process: only then was the number still its own when the namespaces were compared. */
+static struct error *network_is_shared(int target_pidfd, pid_t target, bool *shared) {
+    *shared = same_namespace("net", target);
+    if (*shared && sys_pidfd_send_signal(target_pidfd, 0) < 0)
+        return error_known(ERROR_NOT_RUNNING, NULL);
+    return NULL;
+}
+
+struct error *namespace_visit_network(int target_pidfd, pid_t target, fallible (*work)(void *data),
+                                      void *data) {
+    const struct network_work visit = {target_pidfd, -1, work, data};
+    struct error *error = NULL;
+    bool shared = false;
+    TRY(network_is_shared(target_pidfd, target, &shared));
+    if (!shared && geteuid() == 0 && network_visit(&visit, &error))
+        return error;
+    return namespace_run_in_network(target_pidfd, target, work, data);
+}
+
 struct error *namespace_run_in_network(int target_pidfd, pid_t target, fallible (*work)(void *data),
                                        void *data) {
-    struct network_work run = {target_pidfd, target, -1, work, data};
+    struct network_work run = {target_pidfd, -1, work, data};
     struct error *error = NULL;
-    if (same_namespace("net", target))
+    bool shared = false;
+    TRY(network_is_shared(target_pidfd, target, &shared));
+    if (shared)
         return work(data);
-    if (geteuid() == 0 && network_visit(&run, &error))
-        return error;
     fd_owned int ours = -1;
     fd_owned int theirs = -1;
     TRY(fd_pair(&ours, &theirs));

@@ -45,9 +45,12 @@ fallible namespace_clone(const struct namespace_plan *plan, int cgroup_fd, falli
 fallible namespace_clone_beside(int target_pidfd, pid_t target, process_body body, void *data, pid_t *pid,
                                 int *pidfd);
 
-/* Runs `work` in the network namespace of a process and returns its error: this process goes there and comes
- * back, or, where that is not allowed, a child does. */
+/* Runs `work` in the network namespace of a process and returns its error: a child of ours goes there. A
+ * process that has ended is ERROR_NOT_RUNNING. */
 fallible namespace_run_in_network(int target_pidfd, pid_t target, fallible (*work)(void *data), void *data);
+/* The same, and quicker: this process goes there itself and comes back, where it may. For a caller that does
+ * nothing but end where there is an error: it may be that of coming back. */
+fallible namespace_visit_network(int target_pidfd, pid_t target, fallible (*work)(void *data), void *data);
 
 /* Writes uid_map and gid_map of `pid`: directly, or with newuidmap and newgidmap where an unprivileged user
  * asks for more than itself. *allow_setgroups: whether the namespace lets setgroups be called. */

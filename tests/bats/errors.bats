@@ -312,6 +312,23 @@ teardown() { teardown_container; }
     ended 0
 }
 
+@test "what ended init before its first word from create is told, and no broken pipe" {
+    [ -x "${PINFOLD_FAULTS-}" ] || skip "no build with fault points (make pinfold-faults)"
+    PINFOLD_FAIL=guard PINFOLD_PAUSE=go timeout 60 "$PINFOLD_FAULTS" --root "$STATE" --policy unconfined create --bundle "$BUNDLE" "$ID" \
+        </dev/null >"$WORK/out" 2>&1 3>&- &
+    caller=$!
+    # create waits, and its init has ended
+    ended_early() {
+        create=$(pgrep -P "$caller") && grep -q '^State:.T' "/proc/$create/status" &&
+            grep -q '^State:.Z' "/proc/$(pgrep -P "$create")/status"
+    }
+    wait_for ended_early
+    kill -CONT "$create"
+    wait "$caller" || status=$?
+    is "$status" 1
+    is "$(cat "$WORK/out")" "pinfold: create failed: PINFOLD_FAIL=guard"
+}
+
 @test "crun #307: a path that goes through a file names the file" {
     configure '.mounts += [{destination: "/etc/passwd/a/b", type: "tmpfs", source: "tmpfs"}]'
     run pf_run
