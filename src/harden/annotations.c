@@ -42,7 +42,8 @@ static void unit_properties_remove(struct hardened *hardened) {
 void harden_annotations(struct hardened *hardened) {
     static const char keep_groups[] = "run.oci.keep_original_groups";
     unit_properties_remove(hardened);
-    if (string_map_get(&hardened->config->annotations, keep_groups) == NULL)
+    const char *keeps = string_map_get(&hardened->config->annotations, keep_groups);
+    if (keeps == NULL || strcmp(keeps, "0") == 0)
         return;
     string_map_set(&hardened->config->annotations, keep_groups, "0");
     harden_note(hardened, CHANGE_REMOVED, "annotations", keep_groups, REASON,
