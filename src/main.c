@@ -48,6 +48,7 @@ static const struct {
     {"update", update_command, "change a container's limits", false},
     {"log", log_command_entry, "print what was denied", false},
     {"explain", explain_command, "print what hardening changes, and run nothing", false},
+    {"policy", policy_command, "write, check and show policies", false},
     {"checkpoint", checkpoint_command, "not supported: says so", false},
     {"restore", restore_command, "not supported: says so", false},
     {"spec", spec_command, "print or write a config.json", false},

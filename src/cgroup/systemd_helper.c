@@ -1,13 +1,11 @@
 /* Finding, starting and asking the helper that speaks to systemd. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,44 +13,13 @@
 #include "base/memory.h"
 #include "cgroup/systemd.h"
 #include "sys/calls.h"
+#include "sys/helper.h"
 
 /* Longer than the helper's own patience with systemd, so that its words arrive. */
 #define REPLY_PATIENCE_SECONDS 100
 
-/* A program that is run with our rights must be as hard to replace as we are. */
-static bool helper_is_trusted(int helper, const struct stat *own) {
-    struct stat status;
-    if (fstat(helper, &status) < 0 || !S_ISREG(status.st_mode) || (status.st_mode & 022) != 0)
-        return false;
-    return status.st_uid == own->st_uid || status.st_uid == 0 || status.st_uid == geteuid();
-}
-
-/* Beside this program in a build tree, in libexec where it was installed; PATH has no say. */
-static int helper_open(void) {
-    struct stat own;
-    if (stat("/proc/self/exe", &own) < 0)
-        return -1;
-    char directory[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", directory, sizeof directory - 1);
-    directory[length < 0 ? 0 : length] = '\0';
-    char *slash = strrchr(directory, '/');
-    if (slash != NULL)
-        *slash = '\0';
-    memory_owned char *beside = text_formatted("%s/" SYSTEMD_HELPER, directory);
-    memory_owned char *relative = text_formatted("%s/../libexec/pinfold/" SYSTEMD_HELPER, directory);
-    const char *places[] = {beside, relative, PINFOLD_LIBEXECDIR "/" SYSTEMD_HELPER};
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if (places[i][0] != '/')
-            continue;
-        fd_owned int fd = open(places[i], O_RDONLY | O_CLOEXEC);
-        if (fd >= 0 && helper_is_trusted(fd, &own))
-            return fd_take(&fd);
-    }
-    return -1;
-}
-
 bool cgroup_systemd_is_built(void) {
-    fd_owned int helper = helper_open();
+    fd_owned int helper = sys_helper_open(SYSTEMD_HELPER);
     return helper >= 0;
 }
 
@@ -108,7 +75,7 @@ static struct error *reply_receive(int socket, char **error_name) {
 
 struct error *systemd_ask(const struct systemd_request *request, char **error_name) {
     *error_name = NULL;
-    fd_owned int helper = helper_open();
+    fd_owned int helper = sys_helper_open(SYSTEMD_HELPER);
     if (helper < 0)
         return error_new(ERROR_UNAVAILABLE,
                          "the systemd cgroup driver needs the helper " SYSTEMD_HELPER

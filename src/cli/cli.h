@@ -31,6 +31,9 @@ fallible checkpoint_command(const struct global_options *global, int argc, char 
 fallible restore_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible spec_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible features_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible policy_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible policy_generate_command(const struct global_options *global, int argc, char **argv,
+                                 int *exit_status);
 fallible explain_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible sandbox_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 
