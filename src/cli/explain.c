@@ -8,33 +8,6 @@
 
 #define WIDTH 100
 
-static const char *const kind_words[] = {[CHANGE_REMOVED] = "removed",
-                                         [CHANGE_ADDED] = "added",
-                                         [CHANGE_SET] = "set",
-                                         [CHANGE_DEGRADED] = "degraded"};
-static const char *const network_words[] = {
-    [POLICY_NETWORK_NONE] = "none", [POLICY_NETWORK_ALLOWLIST] = "allowlist", [POLICY_NETWORK_OPEN] = "open"};
-static const char *const scratch_words[] = {[SCRATCH_OWN_LAYER] = "layer", [SCRATCH_TMPFS] = "tmpfs"};
-
-/* Does the filter answer this rule by itself or with the warden, other than by letting the call pass? */
-static bool denies(const struct oci_seccomp_rule *rule) {
-    return rule->action != NULL && strcmp(rule->action, "SCMP_ACT_ALLOW") != 0;
-}
-
-/* The names of the calls that are denied, each once; those of which only some forms are denied ("socket" with
- * a family, "clone" with a flag) end with a star. */
-static void collect_calls(const struct oci_seccomp *denied, struct string_list *calls) {
-    for (size_t i = 0; denied != NULL && i < denied->syscalls_count; i++) {
-        const struct oci_seccomp_rule *rule = &denied->syscalls[i];
-        for (size_t n = 0; denies(rule) && n < rule->names.count; n++) {
-            memory_owned char *name =
-                text_formatted("%s%s", rule->names.items[n], rule->args_count > 0 ? "*" : "");
-            if (!string_list_contains(calls, name))
-                string_list_append(calls, name);
-        }
-    }
-}
-
 /* --- for a person --- */
 
 static void print_safe(FILE *out, const char *string) {
@@ -74,8 +47,8 @@ static void print_list(FILE *out, const struct string_list *list, int indent) {
     print_wrapped(out, text_string(&joined), indent);
 }
 
-static void print_change(FILE *out, const struct change *change) {
-    fprintf(out, "  %-8s ", kind_words[change->kind]);
+static void print_change(FILE *out, const struct enforcement_change *change) {
+    fprintf(out, "  %-8s ", change->kind);
     print_safe(out, change->field != NULL ? change->field : "");
     if (change->subject != NULL && strlen(change->subject) <= 60) {
         fputc(' ', out);
@@ -86,7 +59,13 @@ static void print_change(FILE *out, const struct change *change) {
         if (change->subject != NULL)
             print_wrapped(out, change->subject, 11);
     }
-    print_wrapped(out, change->message, 11);
+    if (change->message != NULL)
+        print_wrapped(out, change->message, 11);
+    if (change->rule != NULL) {
+        fputs("           because of  ", out);
+        print_safe(out, change->rule);
+        fputc('\n', out);
+    }
     if (change->reason != NULL)
         fprintf(out, "           recorded as %s\n", change->reason);
     if (change->remedy != NULL) {
@@ -96,42 +75,90 @@ static void print_change(FILE *out, const struct change *change) {
     }
 }
 
-static void print_changes(FILE *out, const struct hardened *hardened) {
-    if (hardened->changes_count == 0) {
+static void print_changes(FILE *out, const struct enforcement *enforcement) {
+    if (enforcement->changes_count == 0) {
         fputs("\nNothing changes in config.json.\n", out);
         return;
     }
-    fprintf(out, "\nChanges in config.json: %zu\n", hardened->changes_count);
-    for (size_t i = 0; i < hardened->changes_count; i++)
-        print_change(out, &hardened->changes[i]);
+    fprintf(out, "\nChanges in config.json: %zu\n", enforcement->changes_count);
+    for (size_t i = 0; i < enforcement->changes_count; i++)
+        print_change(out, &enforcement->changes[i]);
 }
 
-static void print_places(FILE *out, const struct hardened *hardened) {
-    if (hardened->config->root == NULL || !hardened->config->root->readonly)
-        fputs("\nThe root file system is writable.\n", out);
-    else if (hardened->scratch_count > 0)
-        fputs("\nWritable, private, gone with the container\n", out);
-    for (size_t i = 0; i < hardened->scratch_count; i++) {
+static void print_lines(FILE *out, const struct enforcement *enforcement) {
+    fputs("\nThe policy's lines, and where each was written\n", out);
+    for (size_t i = 0; i < enforcement->lines_count; i++) {
+        const struct enforcement_line *line = &enforcement->lines[i];
+        text_owned struct text both = {0};
+        text_format(&both, "%s: %s", line->key, line->value != NULL ? line->value : "");
+        int pad = 58 - (int)both.length;
         fputs("  ", out);
-        print_safe(out, hardened->scratch[i].path);
-        fprintf(out, "  (%s)\n",
-                hardened->scratch[i].kind == SCRATCH_OWN_LAYER
-                    ? "the container's own layer"
-                    : "in memory, with the image's content copied up");
-    }
-    if (hardened->decoys_count > 0)
-        fputs("\nDecoys: fake keys; opening one is recorded\n", out);
-    for (size_t i = 0; i < hardened->decoys_count; i++) {
-        fputs("  ", out);
-        print_safe(out, hardened->decoys[i].path);
+        print_safe(out, text_string(&both));
+        fprintf(out, "%*s  ", pad > 0 ? pad : 0, "");
+        print_safe(out, line->origin != NULL ? line->origin : "?");
         fputc('\n', out);
     }
 }
 
-static void print_network(FILE *out, const struct hardened *hardened, const struct policy *policy) {
-    if (!hardened->wall)
+static void print_mechanisms(FILE *out, const struct enforcement *enforcement) {
+    fputs("\nWhat holds it\n", out);
+    for (size_t i = 0; i < enforcement->mechanisms_count; i++) {
+        const struct enforcement_mechanism *mechanism = &enforcement->mechanisms[i];
+        fprintf(out, "  %-12s ", mechanism->state);
+        print_safe(out, mechanism->name);
+        fputc('\n', out);
+        if (mechanism->how != NULL)
+            print_wrapped(out, mechanism->how, 15);
+    }
+}
+
+static void print_places(FILE *out, const char *title, const struct enforcement_place *places, size_t count) {
+    if (count > 0)
+        fprintf(out, "\n%s\n", title);
+    for (size_t i = 0; i < count; i++) {
+        const char *kind = places[i].kind;
+        if (kind == NULL)
+            kind = "";
+        else if (strcmp(kind, "layer") == 0)
+            kind = "the container's own layer";
+        else if (strcmp(kind, "tmpfs") == 0)
+            kind = "in memory, with the image's content copied up";
+        fputs("  ", out);
+        print_safe(out, places[i].path);
+        fputs("  (", out);
+        print_safe(out, kind);
+        fputs(")\n", out);
+    }
+}
+
+static void print_files(FILE *out, const struct enforcement *enforcement) {
+    print_places(out, "Writable, private, gone with the container", enforcement->scratch,
+                 enforcement->scratch_count);
+    print_places(out, "Stays when the container is gone: writable, and the host's", enforcement->persistent,
+                 enforcement->persistent_count);
+    if (enforcement->decoys.count > 0)
+        fputs("\nDecoys: fake keys; opening one is recorded\n", out);
+    for (size_t i = 0; i < enforcement->decoys.count; i++) {
+        fputs("  ", out);
+        print_safe(out, enforcement->decoys.items[i]);
+        fputc('\n', out);
+    }
+}
+
+static void print_hooks(FILE *out, const struct enforcement *enforcement) {
+    if (enforcement->hooks_count > 0)
+        fputs("\nRuns outside of the sandbox: the engine's hooks\n", out);
+    for (size_t i = 0; i < enforcement->hooks_count; i++) {
+        fprintf(out, "  %-16s ", enforcement->hooks[i].kind);
+        print_safe(out, enforcement->hooks[i].path != NULL ? enforcement->hooks[i].path : "?");
+        fputc('\n', out);
+    }
+}
+
+static void print_network(FILE *out, const struct enforcement_network *network) {
+    if (!network->wall)
         fputs("\nNetwork: open; no wall\n", out);
-    else if (policy->network_mode == POLICY_NETWORK_NONE)
+    else if (strcmp(network->mode, "none") == 0)
         fputs("\nNetwork: walled (none); every connection out is denied and recorded\n", out);
     else
         fputs("\nNetwork: walled (allowlist); every connection to a host that is not listed is denied and "
@@ -139,104 +166,40 @@ static void print_network(FILE *out, const struct hardened *hardened, const stru
               out);
 }
 
-static void print_person(FILE *out, const struct hardened *hardened, const struct policy *policy,
-                         const struct facts *facts) {
+static void print_person(FILE *out, const struct enforcement *enforcement) {
+    const struct enforcement_policy *policy = &enforcement->policy;
     fputs("Policy ", out);
     print_safe(out, policy->name);
-    fprintf(out, " (%s), digest %.12s\nBundle ", policy->origin, policy->digest);
-    print_safe(out, facts->bundle != NULL ? facts->bundle : "?");
+    fprintf(out, " (%s), digest %.12s\nBundle ", policy->origin != NULL ? policy->origin : "?",
+            policy->digest != NULL ? policy->digest : "?");
+    print_safe(out, enforcement->bundle != NULL ? enforcement->bundle : "?");
     fputc('\n', out);
-    if (!hardened->confined) {
+    if (!enforcement->confined) {
         fputs("\nThis policy confines nothing: config.json is executed as it stands.\n", out);
         return;
     }
-    print_changes(out, hardened);
-    print_places(out, hardened);
-    print_network(out, hardened, policy);
-    string_list_owned struct string_list calls = {0};
-    collect_calls(hardened->denied, &calls);
-    fprintf(out, "\nDenied system calls: %zu%s\n", calls.count,
-            calls.count > 0 ? " (*: some of their forms), whatever the engine's profile says" : "");
-    print_list(out, &calls, 2);
-    if (facts->has_fanotify)
+    print_changes(out, enforcement);
+    print_mechanisms(out, enforcement);
+    if (enforcement->unlimited.count > 0) {
+        fputs("\nWithout a limit\n", out);
+        print_list(out, &enforcement->unlimited, 2);
+    }
+    print_files(out, enforcement);
+    print_hooks(out, enforcement);
+    print_network(out, &enforcement->network);
+    const struct string_list *calls = &enforcement->denied_calls;
+    fprintf(out, "\nDenied system calls: %zu%s\n", calls->count,
+            calls->count > 0 ? " (*: some of their forms), whatever the engine's profile says" : "");
+    print_list(out, calls, 2);
+    print_lines(out, enforcement);
+}
+
+void explain_print(const struct enforcement *enforcement, bool json, FILE *out) {
+    if (!json) {
+        print_person(out, enforcement);
         return;
-    fputs("\nThis user cannot have file permission events: an opened decoy is observed, not denied.\n", out);
-}
-
-/* --- for a program --- */
-
-static void write_changes(struct json_writer *json, const struct hardened *hardened) {
-    json_key(json, "changes");
-    json_array_begin(json);
-    for (size_t i = 0; i < hardened->changes_count; i++) {
-        const struct change *change = &hardened->changes[i];
-        json_object_begin(json);
-        json_member_string(json, "kind", kind_words[change->kind]);
-        json_member_string_optional(json, "field", change->field);
-        json_member_string_optional(json, "subject", change->subject);
-        json_member_string_optional(json, "reason", change->reason);
-        json_member_string_optional(json, "message", change->message);
-        json_member_string_optional(json, "rule", change->rule);
-        json_member_string_optional(json, "remedy", change->remedy);
-        json_object_end(json);
     }
-    json_array_end(json);
-}
-
-static void write_places(struct json_writer *json, const struct hardened *hardened) {
-    json_key(json, "scratch");
-    json_array_begin(json);
-    for (size_t i = 0; i < hardened->scratch_count; i++) {
-        json_object_begin(json);
-        json_member_string(json, "path", hardened->scratch[i].path);
-        json_member_string(json, "kind", scratch_words[hardened->scratch[i].kind]);
-        json_object_end(json);
-    }
-    json_array_end(json);
-    json_key(json, "decoys");
-    json_array_begin(json);
-    for (size_t i = 0; i < hardened->decoys_count; i++)
-        json_string(json, hardened->decoys[i].path);
-    json_array_end(json);
-}
-
-static void print_json(FILE *out, const struct hardened *hardened, const struct policy *policy,
-                       const struct facts *facts) {
-    json_owned struct json_writer json = {0};
-    json_object_begin(&json);
-    json_key(&json, "policy");
-    json_object_begin(&json);
-    json_member_string(&json, "name", policy->name);
-    json_member_string(&json, "origin", policy->origin);
-    json_member_string(&json, "digest", policy->digest);
-    json_object_end(&json);
-    json_member_string_optional(&json, "bundle", facts->bundle);
-    json_member_boolean(&json, "confined", hardened->confined);
-    json_key(&json, "network");
-    json_object_begin(&json);
-    json_member_string(&json, "mode", network_words[policy->network_mode]);
-    json_member_boolean(&json, "wall", hardened->wall);
-    json_object_end(&json);
-    write_changes(&json, hardened);
-    write_places(&json, hardened);
-    string_list_owned struct string_list calls = {0};
-    collect_calls(hardened->denied, &calls);
-    json_key(&json, "denied_calls");
-    json_array_begin(&json);
-    for (size_t i = 0; i < calls.count; i++)
-        json_string(&json, calls.items[i]);
-    json_array_end(&json);
-    json_member_boolean(&json, "decoys_deny", hardened->confined && facts->has_fanotify);
-    json_key(&json, "config");
-    schema_write(&oci_config_schema, hardened->config, &json);
-    json_object_end(&json);
-    fprintf(out, "%s\n", text_string(&json.text));
-}
-
-void explain_print(const struct hardened *hardened, const struct policy *policy, const struct facts *facts,
-                   bool json, FILE *out) {
-    if (json)
-        print_json(out, hardened, policy, facts);
-    else
-        print_person(out, hardened, policy, facts);
+    json_owned struct json_writer writer = {0};
+    schema_write(&enforcement_schema, enforcement, &writer);
+    fprintf(out, "%s\n", text_string(&writer.text));
 }

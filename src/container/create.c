@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "container/container.h"
+#include "container/enforcement.h"
 #include "container/fault.h"
 #include "container/hooks.h"
 #include "container/init.h"
@@ -511,6 +512,23 @@ static struct error *init_adjust(struct creation *creation) {
     return NULL;
 }
 
+/* What `explain ID` shows. Nothing reads it to decide anything. */
+static struct error *enforcement_store(const struct creation *creation) {
+    const struct prepared *prepared = &creation->prepared;
+    if (!prepared->hardened->confined)
+        return NULL;
+    struct enforcement *enforcement = enforcement_make(prepared->hardened, prepared->policy, prepared->facts);
+    json_owned struct json_writer json = {0};
+    schema_write(&enforcement_schema, enforcement, &json);
+    enforcement_free(enforcement);
+    /* New, and read by nobody before create has ended: a third of what replacing a file costs. */
+    fd_owned int file = openat(creation->container->directory, ENFORCEMENT_FILE,
+                               O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0 || write(file, json.text.data, json.text.length) != (ssize_t)json.text.length)
+        return error_system(errno, "write", "%s/" ENFORCEMENT_FILE, creation->container->path);
+    return NULL;
+}
+
 static struct error *hooks_outside(struct creation *creation) {
     const struct oci_hooks *hooks = creation->prepared.hardened->config->hooks;
     if (hooks == NULL)
@@ -648,6 +666,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
     TRY(hooks_outside(creation));
     fault_point("hooks");
     TRY(init_go(creation));
+    TRY(enforcement_store(creation)); /* while init is at work */
     TRY(init_await(creation, INIT_READY));
     members_note(creation->container->state, creation->prepared.hardened->config);
     TRY(scheduling_apply(creation->pid, creation->prepared.hardened->config->process));

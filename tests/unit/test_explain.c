@@ -29,8 +29,12 @@ static char *explained(const char *policy_name, bool json) {
     char *output = NULL;
     size_t length = 0;
     FILE *stream = open_memstream(&output, &length);
-    explain_print(hardened, policy, &facts, json, stream);
+    struct enforcement *enforcement = enforcement_make(hardened, policy, &facts);
+    if (json)
+        enforcement->config = oci_config_copy(hardened->config);
+    explain_print(enforcement, json, stream);
     fclose(stream);
+    enforcement_free(enforcement);
     hardened_free(hardened);
     policy_free(policy);
     oci_config_free(config);
