@@ -194,6 +194,8 @@ static struct error *state_begin(struct creation *creation) {
     state->confined = hardened->confined;
     state->wall = hardened->wall;
     state->no_hooks = hardened->config->hooks == NULL;
+    if (hardened->access != NULL)
+        state->access = schema_copy(&access_plan_schema, hardened->access);
     const struct oci_namespace *network = oci_config_namespace(hardened->config, "network");
     if (network != NULL && oci_namespace_is_joined(network)) {
         struct stat status;

@@ -207,7 +207,9 @@ static struct error *become_program(struct execution *execution) {
                               .agent = &execution->agent,
                               .report = execution->sync[1],
                               .exec_id = execution->exec_id,
-                              .preserve_fds = execution->options->preserve_fds};
+                              .preserve_fds = execution->options->preserve_fds,
+                              .access = execution->container->state->access,
+                              .ruleset = -1};
     bool keep_groups = container_keeps_groups(execution->config);
     if (keep_groups)
         process->user.additional_gids_count = 0;

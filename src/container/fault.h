@@ -3,9 +3,9 @@
  * directory, state, cgroup, cgroup-limits, clone, go, warden, begun, hooks, ready, saved, pid-file; with the
  * systemd driver, after clone and in place of the two of cgroups: recorded, scope.
  *
- * It also stops (SIGSTOP) where PINFOLD_PAUSE names the place, and does without the protection that
- * PINFOLD_WITHOUT names, so that the test of an attack can show that it works then. Where PINFOLD_FAIL names
- * the place, it fails there with an error. */
+ * It also stops (SIGSTOP) where PINFOLD_PAUSE names the place, and does without the protections that
+ * PINFOLD_WITHOUT names ("secrecy,landlock"), so that the test of an attack can show that it works then.
+ * Where PINFOLD_FAIL names the place, it fails there with an error. */
 #pragma once
 
 #include "base/error.h"
@@ -17,8 +17,14 @@
 #include <string.h>
 #include <unistd.h>
 static inline bool fault_wanted(const char *variable, const char *name) {
-    const char *wanted = getenv(variable);
-    return wanted != NULL && strcmp(wanted, name) == 0;
+    size_t length = strlen(name);
+    for (const char *wanted = getenv(variable); wanted != NULL && *wanted != '\0';) {
+        size_t word = strcspn(wanted, ",");
+        if (word == length && memcmp(wanted, name, length) == 0)
+            return true;
+        wanted += word + (wanted[word] == ',');
+    }
+    return false;
 }
 static inline void fault_point(const char *name) {
     if (fault_wanted("PINFOLD_FAULT", name))

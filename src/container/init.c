@@ -27,6 +27,7 @@
 #include "rootfs/decoys.h"
 #include "rootfs/masks.h"
 #include "rootfs/pivot.h"
+#include "rootfs/rebind.h"
 #include "rootfs/sysctl.h"
 #include "sys/calls.h"
 #include "warden/warden.h"
@@ -107,6 +108,25 @@ static struct error *decoys_prepare(const struct init_plan *plan, const struct r
     return error;
 }
 
+static struct error *rebinds_prepare(const struct init_plan *plan, const struct rootfs *root) {
+    for (size_t i = 0; i < plan->hardened->rebinds_count; i++) {
+        const struct rebind *place = &plan->hardened->rebinds[i];
+        const struct container_path path = {place->path};
+        switch (place->kind) {
+        case REBIND_FIXED:
+            TRY(error_context(rebind_fixed(root, path), "filesystem.protected"));
+            break;
+        case REBIND_WRITABLE:
+            TRY(error_context(rebind_writable(root, path), "filesystem.writable"));
+            break;
+        case REBIND_MADE:
+            rebind_make_directory(root, path);
+            break;
+        }
+    }
+    return NULL;
+}
+
 /* runc and crun make it too, though the specification does not ask; it is made inside the root. */
 static struct error *working_directory_make(const struct rootfs *root, const char *cwd) {
     fd_owned int directory = -1;
@@ -149,6 +169,7 @@ static struct error *root_prepare(const struct init_plan *plan, struct rootfs *r
         TRY(console_bind(root, terminal->other));
     }
     TRY(mount_set_complete(config, plan->mounts));
+    TRY(rebinds_prepare(plan, root));
     return masks_attach(root, config->linux_config, staging);
 }
 
@@ -304,6 +325,7 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     program->home = plan->facts->container_home;
     program->channel = plan->channel;
     program->preserve_fds = plan->preserve_fds;
+    program->access = plan->hardened->access;
     program->allow_setgroups = go.allow_setgroups != 0;
     descriptors_close(plan, program);
     TRY(program_prepare(program, &ready->command));
@@ -366,7 +388,7 @@ int init_run(void *data) {
     fd_close(plan->create_sync);
     fd_close(plan->warden_channel);
     fd_close(plan->state_directory);
-    struct readiness ready = {.program.labels = LSM_ATTRIBUTES_NONE};
+    struct readiness ready = {.program.labels = LSM_ATTRIBUTES_NONE, .program.ruleset = -1};
     if (error == NULL)
         error = prepare(plan, &ready);
     if (error != NULL) {

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "container/container.h"
+#include "container/fault.h"
 #include "process/lsm.h"
 
 /* A user namespace without mappings: the caller as its root, the narrowest that can run anything. crun has it
@@ -46,6 +47,8 @@ struct error *container_prepare(const struct runtime_options *runtime, const cha
     TRY(policy_select(runtime->policy_name, &out->policy));
     TRY(lsm_label_mounts(out->config));
     TRY(facts_collect(out->config, bundle, out->policy, &out->facts));
+    if (fault_without("landlock"))
+        out->facts->has_landlock = false;
     TRY(harden(out->config, out->policy, out->facts, &out->hardened));
     return lsm_check(out->hardened->config->process, out->hardened->config->linux_config);
 }

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "facts/passwd.h"
 #include "process/command.h"
+#include "process/landlock.h"
 #include "process/scheduling.h"
 #include "sys/calls.h"
 #include "warden/warden.h"
@@ -36,8 +37,12 @@ static void environment_complete(const struct program *program) {
     command_complete_environment(&process->env, program->home ? program->home : found);
 }
 
-struct error *program_prepare(const struct program *program, char **command) {
+struct error *program_prepare(struct program *program, char **command) {
     struct oci_process *process = program->process;
+    /* While nothing keeps this process from what its program may not reach. */
+    if (program->access != NULL)
+        TRY(error_context(landlock_prepare(program->access, program->preserve_fds, &program->ruleset),
+                          "Landlock"));
     TRY(personality_apply(program->linux_config));
     TRY(memory_policy_apply(program->linux_config));
     environment_complete(program);
@@ -133,6 +138,7 @@ struct error *program_confine(void *data) {
     if (program.agent->connection >= 0)
         seccomp_program_forgo_listener(&filter);
     program.seccomp = &filter;
+    TRY(landlock_restrict(program.ruleset));
     TRY(filter_load(&program));
     return program.process->no_new_privileges
                ? NULL
@@ -145,6 +151,7 @@ struct error *program_exec(struct program *program, const char *command) {
     /* What needs no privilege comes before the filter, which may deny it. */
     sys_signals_reset();
     close_all_but(program->preserve_fds);
+    TRY(landlock_restrict(program->ruleset));
     /* Without no_new_privs a filter can only be loaded while CAP_SYS_ADMIN is held, so ids are changed under
      * it. */
     TRY(filter_load(program));

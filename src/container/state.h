@@ -10,6 +10,7 @@
 #include "cgroup/cgroup.h"
 #include "container/process.h"
 #include "libocispec/config.h"
+#include "policy/access_plan.h"
 
 struct container_state {
     char *pinfold_version;
@@ -34,6 +35,7 @@ struct container_state {
     struct string_list cgroups_created; /* directories that may be removed */
     struct string_list rdt_created;     /* of linux.intelRdt */
     uint64_t mount_namespace;           /* by which members are told; 0: by the cgroup alone */
+    struct access_plan *access;         /* for Landlock in exec; NULL: it is not used */
     struct string_map annotations;
     char *seccomp_agent; /* linux.seccomp.listenerPath where a rule notifies, NULL: none */
     char *seccomp_agent_metadata;

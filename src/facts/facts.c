@@ -12,11 +12,13 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "facts/look.h"
 #include "facts/passwd.h"
 #include "facts/places.h"
 #include "policy/match.h"
 #include "rootfs/paths.h"
 #include "sys/calls.h"
+#include "sys/landlock.h"
 
 /* include/linux/proc_ns.h, PROC_USER_INIT_INO: an identity map alone does not make a namespace the first one,
  * a nested one can have it too (crun #2150). */
@@ -272,6 +274,10 @@ static void look_at_mounts(const struct oci_config *config, int bundle_fd, const
             judge_fact(&judge, fact);
         else if (config->mounts[i].type != NULL && strcmp(config->mounts[i].type, "overlay") == 0)
             judge_overlay(&judge, &config->mounts[i], bundle_fd, fact);
+        if (facts_is_directory(fact)) {
+            look_for_protected(policy, fact);
+            fact->place = look_for_place(facts->root_fd, config->mounts[i].destination);
+        }
     }
     places_free(judge.places);
     string_list_free(&judge.own);
@@ -317,6 +323,29 @@ static bool try_fanotify(void) {
     return group >= 0;
 }
 
+/* The same: an old kernel, one without it or with it switched off, and a filter around the runtime all fail
+ * here. Without REFER every rename into another directory would fail, which nothing survives. */
+static bool try_landlock(void) {
+    fd_owned int ruleset = sys_landlock_create(LANDLOCK_FS_WRITE_FILE | LANDLOCK_FS_REFER);
+    return ruleset >= 0;
+}
+
+const struct glob_fact *facts_glob(const struct facts *facts, const char *pattern) {
+    for (size_t i = 0; i < facts->globs_count; i++)
+        if (strcmp(facts->globs[i].pattern, pattern) == 0)
+            return &facts->globs[i];
+    return NULL;
+}
+
+bool facts_is_directory(const struct mount_fact *fact) {
+    return fact->real_path != NULL && S_ISDIR(fact->status.st_mode) && !fact->engine_made;
+}
+
+char *facts_join(const char *destination, const char *name) {
+    memory_owned char *joined = text_formatted("%s/%s", destination, name);
+    return match_path_clean(joined);
+}
+
 fallible facts_collect(const struct oci_config *config, const char *bundle, const struct policy *policy,
                        struct facts **out) {
     *out = NULL;
@@ -340,6 +369,8 @@ fallible facts_collect(const struct oci_config *config, const char *bundle, cons
     if (policy->confined) {
         look_at_namespaces(config, facts);
         facts->has_fanotify = try_fanotify();
+        facts->has_landlock = try_landlock();
+        look_for_globs(config, policy, facts);
     }
     *out = facts;
     return NULL;
@@ -354,7 +385,16 @@ void facts_free(struct facts *facts) {
         free(facts->mounts[i].host_place);
         string_list_free(&facts->mounts[i].control_sockets);
         string_list_free(&facts->mounts[i].credentials);
+        free(facts->mounts[i].place);
+        for (size_t k = 0; k < facts->mounts[i].protected_count; k++)
+            free(facts->mounts[i].protected[k].path);
+        free(facts->mounts[i].protected);
     }
+    for (size_t i = 0; i < facts->globs_count; i++) {
+        free(facts->globs[i].pattern);
+        string_list_free(&facts->globs[i].matches);
+    }
+    free(facts->globs);
     free(facts->mounts);
     free(facts->namespace_is_host);
     fd_close(facts->root_fd);

@@ -19,6 +19,13 @@ enum place_relation {
     PLACE_INSIDE    /* the source lies below a place of which every part is protected */
 };
 
+/* A name of filesystem.protected in a mounted directory. */
+struct protected_fact {
+    char *path;   /* as the policy has it, relative to the mount */
+    size_t found; /* how many of its names are there, one below the other; a symlink ends it */
+    mode_t mode;  /* of the last that is there */
+};
+
 struct mount_fact {
     int source_fd; /* O_PATH|O_CLOEXEC for a bind mount whose source exists, else -1; symlinks are followed */
     int open_errno; /* why source_fd is -1 for a bind mount */
@@ -38,6 +45,17 @@ struct mount_fact {
     struct string_list
         control_sockets; /* paths of control sockets found inside a mounted directory, relative to it */
     struct string_list credentials; /* the same for credentials; one that is a directory ends with a slash */
+    char *place; /* where it will be in the container, when symlinks of the image lead elsewhere; or NULL */
+    struct protected_fact *protected;
+    size_t protected_count;
+};
+
+/* What a glob of the policy matches in the container. */
+#define FACTS_MATCHES_MAX 500
+struct glob_fact {
+    char *pattern;
+    struct string_list matches; /* as the container sees them; nothing below a match is mentioned */
+    bool incomplete;            /* there is more than is looked at */
 };
 
 struct facts {
@@ -54,6 +72,9 @@ struct facts {
     bool *namespace_is_host; /* one for each config.linux.namespaces entry: its path is the runtime's or
                                 init's own */
     size_t namespaces_count;
+    struct glob_fact *globs;
+    size_t globs_count;
+    bool has_landlock; /* Landlock can be used: tried, with the right that came in Linux 5.19 */
     bool has_fanotify; /* permission events can be used (tried) */
     bool has_nftables; /* nf_tables answers in a network namespace (tried at create, not here) */
 };
@@ -63,3 +84,10 @@ struct facts {
 fallible facts_collect(const struct oci_config *config, const char *bundle, const struct policy *policy,
                        struct facts **out);
 void facts_free(struct facts *facts);
+
+/* What was found for a glob; NULL for one that nobody looked for. */
+const struct glob_fact *facts_glob(const struct facts *facts, const char *pattern);
+/* A mounted directory of the user's or the engine's: what relative names of a policy are relative to. */
+bool facts_is_directory(const struct mount_fact *fact);
+/* A relative name of the policy in a mounted directory, as the globs are called; the caller frees it. */
+char *facts_join(const char *destination, const char *name);

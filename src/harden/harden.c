@@ -105,9 +105,13 @@ static fallible harden_all(const struct policy *policy, const struct facts *fact
     TRY(harden_namespaces(policy, facts, hardened));
     harden_network(policy, hardened);
     TRY(harden_mounts(policy, facts, hardened));
+    harden_writable_mounts(policy, facts, hardened);
     harden_rootfs(policy, facts, hardened);
     harden_resources(policy, hardened);
     harden_masks(hardened);
+    TRY(harden_hidden(policy, facts, hardened));
+    TRY(harden_protected(policy, facts, hardened));
+    TRY(harden_access(policy, facts, hardened));
     harden_seccomp(policy, hardened);
     return NULL;
 }
@@ -143,6 +147,10 @@ void hardened_free(struct hardened *hardened) {
     for (size_t i = 0; i < hardened->scratch_count; i++)
         free(hardened->scratch[i].path);
     free(hardened->scratch);
+    for (size_t i = 0; i < hardened->rebinds_count; i++)
+        free(hardened->rebinds[i].path);
+    free(hardened->rebinds);
+    access_plan_free(hardened->access);
     for (size_t i = 0; i < hardened->decoys_count; i++)
         free(hardened->decoys[i].path);
     free(hardened->decoys);

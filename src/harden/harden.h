@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "facts/facts.h"
 #include "libocispec/config.h"
+#include "policy/access_plan.h"
 #include "policy/policy.h"
 
 enum change_kind {
@@ -36,6 +37,18 @@ struct scratch_place {
     bool create; /* make it where it is missing */
 };
 
+/* A place inside a mount that is bound over itself, in this order, when all mounts are there. One that is
+ * missing is passed over. */
+enum rebind_kind {
+    REBIND_FIXED,    /* as it is: a mount point can be neither moved nor removed */
+    REBIND_WRITABLE, /* writable inside a mount that is not */
+    REBIND_MADE      /* made first, an empty directory */
+};
+struct rebind {
+    char *path;
+    enum rebind_kind kind;
+};
+
 struct decoy {
     char *path;          /* in the container */
     const char *content; /* fake, static text */
@@ -49,6 +62,9 @@ struct hardened {
     bool wall;          /* the network namespace gets the wall */
     struct scratch_place *scratch;
     size_t scratch_count;
+    struct rebind *rebinds;
+    size_t rebinds_count;
+    struct access_plan *access; /* for Landlock; NULL: it is not used */
     struct decoy *decoys;
     size_t decoys_count;
     struct oci_seccomp

@@ -57,25 +57,12 @@ static bool has_option(const struct oci_mount *mount, const char *option) {
     return string_list_contains(&mount->options, option);
 }
 
-/* The last of "ro" and "rw" counts, as for mount(8). */
-static bool is_read_only(const struct oci_mount *mount) {
-    bool read_only = false;
-    for (size_t i = 0; i < mount->options.count; i++) {
-        const char *option = mount->options.items[i];
-        if (strcmp(option, "ro") == 0 || strcmp(option, "rro") == 0)
-            read_only = true;
-        else if (strcmp(option, "rw") == 0 || strcmp(option, "rrw") == 0)
-            read_only = false;
-    }
-    return read_only;
-}
-
 static void make_read_only(struct candidate *candidate, const char *why) {
     struct oci_mount *mount = candidate->mount;
     /* "ro" of a recursive bind is the top's alone: the cgroups below /sys would stay writable
      * (CVE-2023-25809). */
     bool whole = !has_option(mount, "rbind") || has_option(mount, "rro");
-    if (is_read_only(mount) && whole)
+    if (harden_mount_is_read_only(mount) && whole)
         return;
     for (size_t i = mount->options.count; i > 0; i--)
         if (strcmp(mount->options.items[i - 1], "rw") == 0 || strcmp(mount->options.items[i - 1], "rrw") == 0)
@@ -210,7 +197,7 @@ static fallible judge_place(struct candidate *candidate, enum verdict *verdict) 
             return NULL;
         }
         /* The content of an image, mounted beside the container (`--mount type=image`). */
-        if (text_ends_with(fact->real_path, "/merged") && is_read_only(candidate->mount) &&
+        if (text_ends_with(fact->real_path, "/merged") && harden_mount_is_read_only(candidate->mount) &&
             strstr(fact->real_path, "/overlay") != NULL)
             return NULL;
     }

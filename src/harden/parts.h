@@ -30,6 +30,21 @@ void harden_cover(const struct policy *policy, const struct mount_fact *fact, si
 /* rootfs.c: read-only root, scratch places, decoys. `engine_read_only`: what the engine asked for. */
 void harden_rootfs(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
 
+/* access.c */
+/* The last of "ro" and "rw" counts, as for mount(8). */
+bool harden_mount_is_read_only(const struct oci_mount *mount);
+/* Once for each path. */
+void harden_add_rebind(struct hardened *hardened, const char *path, enum rebind_kind kind);
+/* Without "@mounts" among what is writable, the engine's mounts are read-only but for the lines. */
+void harden_writable_mounts(const struct policy *policy, const struct facts *facts,
+                            struct hardened *hardened);
+/* The plan for Landlock, from everything that was decided before. */
+fallible harden_access(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
+
+/* places.c */
+fallible harden_hidden(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
+fallible harden_protected(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
+
 /* namespaces.c */
 fallible harden_namespaces(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
 

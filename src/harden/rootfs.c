@@ -115,7 +115,21 @@ static void add_places(const struct string_list *items, const struct facts *fact
     }
 }
 
-static void add_decoys(const char *home, struct hardened *hardened) {
+/* filesystem.readable by exact path: the real file of the image. */
+static bool is_widened(const struct policy *policy, const char *path, const char *home) {
+    for (size_t i = 0; i < policy->readable.values.count; i++) {
+        const char *line = policy->readable.values.items[i];
+        memory_owned char *expanded = line[0] == '~' && line[1] == '/'
+                                          ? text_formatted("%s%s", home, line + 1)
+                                          : memory_copy_string(line);
+        memory_owned char *clean = match_path_clean(expanded);
+        if (expanded[0] == '/' && strcmp(clean, path) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void add_decoys(const struct policy *policy, const char *home, struct hardened *hardened) {
     if (home == NULL)
         return;
     memory_owned char *clean = match_path_clean(home);
@@ -123,7 +137,7 @@ static void add_decoys(const char *home, struct hardened *hardened) {
         return;
     for (size_t i = 0; i < decoy_files_count; i++) {
         char *path = text_formatted("%s/%s", clean, decoy_files[i].path);
-        if (is_mounted(hardened->config, path)) {
+        if (is_mounted(hardened->config, path) || is_widened(policy, path, clean)) {
             free(path);
             continue;
         }
@@ -151,8 +165,8 @@ void harden_rootfs(const struct policy *policy, const struct facts *facts, struc
                         "filesystem: {writable: [\"@default\", PATH]}", "the root file system is read-only");
         root->readonly |= !learning;
     }
-    add_decoys("/root", hardened);
+    add_decoys(policy, "/root", hardened);
     memory_owned char *home = facts->container_home != NULL ? match_path_clean(facts->container_home) : NULL;
     if (home != NULL && strcmp(home, "/root") != 0)
-        add_decoys(home, hardened);
+        add_decoys(policy, home, hardened);
 }

@@ -29,6 +29,14 @@ struct error *rootfs_open_plain(const struct rootfs *root, struct container_path
     return NULL;
 }
 
+struct error *rootfs_open_same_mount(const struct rootfs *root, struct container_path path, int flags,
+                                     int *out) {
+    *out = open_resolved(root->fd, path.text, flags, RESOLVE_NO_XDEV);
+    if (*out < 0)
+        return error_system(errno, "open", "%s in the container's root", path.text);
+    return NULL;
+}
+
 struct error *rootfs_open(const struct rootfs *root, struct container_path path, int flags, int *out) {
     *out = open_in_root(root->fd, path.text, flags);
     if (*out < 0)

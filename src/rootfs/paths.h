@@ -27,6 +27,9 @@ fallible rootfs_open(const struct rootfs *root, struct container_path path, int 
  * stands in the way, which would move the place to somewhere nobody judged. */
 fallible rootfs_open_plain(const struct rootfs *root, struct container_path path, int flags, int *out);
 
+/* The same, symlinks followed as long as nothing leaves the mount that the root lies on: EXDEV. */
+fallible rootfs_open_same_mount(const struct rootfs *root, struct container_path path, int flags, int *out);
+
 /* Opens a directory (O_PATH), making what is missing with `mode` for the last and 0755 for the others.
  * `owner` (uid and gid) is given to the last one when it is made here; -1 keeps the caller's. */
 fallible rootfs_make_directory(const struct rootfs *root, struct container_path path, mode_t mode, uid_t uid,

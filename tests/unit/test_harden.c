@@ -39,6 +39,7 @@ static struct fixture make(const char *policy_name, const char *config) {
     assert_null(policy_select(policy_name, &fixture.policy));
     fixture.facts.root_fd = -1;
     fixture.facts.root_is_mount = true;
+    fixture.facts.has_landlock = true;
     fixture.facts.container_home = "/root";
     fixture.facts.owner_home = "/home/owner";
     fixture.facts.mounts_count = fixture.config->mounts_count;
@@ -116,6 +117,7 @@ static void unconfined_changes_nothing(void **state) {
     assert_int_equal(hardened->decoys_count, 0);
     assert_null(hardened->denied);
     assert_null(hardened->observed);
+    assert_null(hardened->access);
     for (size_t i = 0; i < 3; i++)
         assert_ptr_equal(hardened->mount_sources[i], &fixture.facts.mounts[i]);
     hardened_free(hardened);

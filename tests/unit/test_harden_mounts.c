@@ -44,6 +44,7 @@ static struct trial *start(const char *source, const char *destination, const ch
     trial->fact = (struct mount_fact){.source_fd = -1, .bind = true, .real_path = trial->mount.source};
     trial->fact.status.st_mode = S_IFDIR | 0755;
     trial->facts = (struct facts){.root_fd = -1,
+                                  .has_landlock = true,
                                   .mounts = &trial->fact,
                                   .mounts_count = 1,
                                   .namespaces_count = 6,
