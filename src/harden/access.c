@@ -96,9 +96,14 @@ static void reopen_parts(const struct policy *policy, const struct facts *facts,
     }
 }
 
+/* Nothing is denied then that can be let through, and the mounts are what the engine made of them. */
+static bool is_learning(const struct policy *policy) {
+    return policy->on_denied_action == POLICY_DENIED_LOG_ONLY;
+}
+
 void harden_writable_mounts(const struct policy *policy, const struct facts *facts,
                             struct hardened *hardened) {
-    if (policy->filesystem_default != POLICY_ACCESS_DENY ||
+    if (policy->filesystem_default != POLICY_ACCESS_DENY || is_learning(policy) ||
         string_list_contains(&policy->writable.values, "@mounts"))
         return;
     for (size_t i = 0; i < hardened->config->mounts_count; i++) {
@@ -220,6 +225,8 @@ static fallible plan_degrade(const struct policy *policy, const struct access_pl
 }
 
 fallible harden_access(const struct policy *policy, const struct facts *facts, struct hardened *hardened) {
+    if (is_learning(policy))
+        return NULL;
     struct access_plan *plan = memory_zeroed(sizeof *plan);
     plan_writable(hardened, plan);
     struct error *error = plan_readable(policy, facts, hardened, plan);
