@@ -130,22 +130,36 @@ static void append_once(struct string_list *list, const char *path) {
         string_list_append(list, path);
 }
 
+/* A rule holds for what is mounted below, too. */
+static void append_place(struct string_list *list, const char *path) {
+    for (size_t i = 0; i < list->count; i++)
+        if (match_path_within(path, list->items[i]))
+            return;
+    string_list_append(list, path);
+}
+
 static void plan_writable(const struct hardened *hardened, struct access_plan *plan) {
     const struct oci_config *config = hardened->config;
     if (config->root == NULL || !config->root->readonly)
         append_once(&plan->writable, "/");
     for (size_t i = 0; i < hardened->scratch_count; i++)
-        append_once(&plan->writable, hardened->scratch[i].path);
+        append_place(&plan->writable, hardened->scratch[i].path);
     for (size_t i = 0; i < hardened->rebinds_count; i++)
         if (hardened->rebinds[i].kind == REBIND_WRITABLE)
-            append_once(&plan->writable, hardened->rebinds[i].path);
+            append_place(&plan->writable, hardened->rebinds[i].path);
     for (size_t i = 0; i < config->mounts_count; i++) {
         memory_owned char *place = mount_place(hardened, i);
-        if (!harden_mount_is_read_only(&config->mounts[i]) && !match_path_within(place, "/proc"))
+        if (harden_mount_is_read_only(&config->mounts[i]) || match_path_within(place, "/proc"))
+            continue;
+        /* A queue that is opened by its name has a path in this file system alone, and none above it. */
+        if (config->mounts[i].type != NULL && strcmp(config->mounts[i].type, "mqueue") == 0)
             append_once(&plan->writable, place);
+        else
+            append_place(&plan->writable, place);
     }
     /* Also where it is a directory of the root: what is made there is done before Landlock. */
-    append_once(&plan->writable_files, "/dev");
+    if (!string_list_contains(&plan->writable, "/dev"))
+        append_once(&plan->writable_files, "/dev");
     append_once(&plan->writable_files, "/proc");
 }
 
@@ -230,18 +244,12 @@ fallible harden_access(const struct policy *policy, const struct facts *facts, s
     struct access_plan *plan = memory_zeroed(sizeof *plan);
     plan_writable(hardened, plan);
     struct error *error = plan_readable(policy, facts, hardened, plan);
-    bool kept = false;
-    if (error == NULL && !facts->has_landlock)
+    /* Each exec has a domain of its own, and a process looks into no other domain: a debugger that is started
+     * by exec could not attach. */
+    const bool wanted = plan->reads || !policy->ptrace;
+    if (error == NULL && wanted && !facts->has_landlock)
         error = plan_degrade(policy, plan, hardened);
-    else if (error == NULL && policy->ptrace && !plan->reads)
-        /* Each exec has a domain of its own, and a process looks into no other domain: a debugger could not
-         * attach. */
-        harden_note(
-            hardened, CHANGE_SET, "landlock", "landlock", NULL, "processes.ptrace: true", NULL,
-            "Landlock is not used: it would keep a debugger that is started by exec from the container's "
-            "processes");
-    else
-        kept = error == NULL;
+    bool kept = error == NULL && wanted && facts->has_landlock;
     if (kept)
         hardened->access = plan;
     else

@@ -98,13 +98,15 @@ static size_t names_in(const char *name) {
     return count;
 }
 
-static void make_protected(struct hardened *hardened, const char *path) {
+/* False for one that is so already. */
+static bool make_protected(struct hardened *hardened, const char *path) {
     struct string_list *read_only = &harden_linux(hardened)->readonly_paths;
     if (string_list_contains(read_only, path))
-        return;
+        return false;
     string_list_append(read_only, path);
     harden_note(hardened, CHANGE_ADDED, "linux.readonlyPaths", path, NULL, "filesystem.protected", NULL,
                 "%s is read-only: the host may run or believe what is there", path);
+    return true;
 }
 
 /* A directory on the way to a protected place could be moved aside, and another one put in its place, if it
@@ -126,10 +128,11 @@ static void protect_name(struct hardened *hardened, const char *destination,
         return;
     if (fact->found > 0 && S_ISLNK(fact->mode)) {
         /* What it leads to is protected, and the link can be replaced by something else. */
-        make_protected(hardened, wanted);
         memory_owned char *link = part_of(destination, fact->path, fact->found);
-        harden_note(hardened, CHANGE_DEGRADED, "linux.readonlyPaths", wanted, NULL, "filesystem.protected",
-                    NULL, "%s is a symbolic link, which the container can replace", link);
+        if (make_protected(hardened, wanted))
+            harden_note(hardened, CHANGE_DEGRADED, "linux.readonlyPaths", wanted, NULL,
+                        "filesystem.protected", NULL,
+                        "%s is a symbolic link, which the container can replace", link);
         return;
     }
     if (whole || !directory) {
@@ -146,8 +149,8 @@ static void protect_name(struct hardened *hardened, const char *destination,
         make_protected(hardened, wanted);
         return;
     }
-    harden_note(hardened, CHANGE_SET, "linux.readonlyPaths", wanted, NULL, "filesystem.protected", NULL,
-                "%s is not there, and what the container makes there is not protected", wanted);
+    /* Else it is not there at all, and what the container makes is not protected: an empty file or directory
+     * in its place would be more of a surprise to the tools than it is worth (docs/policy.md). */
 }
 
 static fallible protect_matches(const struct policy *policy, const struct facts *facts, size_t index,

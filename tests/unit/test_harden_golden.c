@@ -11,7 +11,7 @@
  *   keeps DESTINATION            a mount of the engine's that must not be lost
  *   mount DESTINATION WORD...    what its source is: file, socket, block, real:PATH, engine-made, volume,
  * incomplete, equals:PLACE, contains:PLACE, inside:PLACE, credential:NAME, has-socket:PATH,
- *                                has-credential:PATH */
+ *                                has-credential:PATH, has-protected:NAME */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -96,7 +96,13 @@ static void mount_word(struct mount_fact *fact, const char *word) {
         memory_replace_string(&fact->real_path, value);
     else if (strcmp(word, "credential:.ssh") == 0)
         fact->credential = ".ssh";
-    else if ((value = after(word, "has-socket:")) != NULL)
+    else if ((value = after(word, "has-protected:")) != NULL) {
+        /* The default, with its two names */
+        fact->protected = memory_zeroed(sizeof *fact->protected);
+        *fact->protected =
+            (struct protected_fact){.path = memory_copy_string(value), .found = 2, .mode = S_IFDIR | 0755};
+        fact->protected_count = 1;
+    } else if ((value = after(word, "has-socket:")) != NULL)
         string_list_append(&fact->control_sockets, value);
     else if ((value = after(word, "has-credential:")) != NULL)
         string_list_append(&fact->credentials, value);
@@ -151,6 +157,7 @@ static void fact_line(struct golden *golden, char *line) {
  * mounts is the null device. */
 static void facts_default(struct facts *facts, const struct oci_config *config) {
     facts->root_fd = -1;
+    facts->has_landlock = true;
     facts->mounts_count = config->mounts_count;
     facts->mounts = memory_zeroed((config->mounts_count + 1) * sizeof *facts->mounts);
     for (size_t i = 0; i < config->mounts_count; i++) {
@@ -178,6 +185,9 @@ static void facts_drop(struct facts *facts) {
         free(facts->mounts[i].host_place);
         string_list_free(&facts->mounts[i].control_sockets);
         string_list_free(&facts->mounts[i].credentials);
+        for (size_t k = 0; k < facts->mounts[i].protected_count; k++)
+            free(facts->mounts[i].protected[k].path);
+        free(facts->mounts[i].protected);
     }
     free(facts->mounts);
     free(facts->namespace_is_host);
@@ -277,6 +287,15 @@ static void changes_write(struct text *out, const struct hardened *hardened) {
                     hardened->scratch[i].kind == SCRATCH_OWN_LAYER ? "layer" : "tmpfs");
     for (size_t i = 0; i < hardened->decoys_count; i++)
         text_format(out, "decoy %s\n", hardened->decoys[i].path);
+    static const char *const rebinds[] = {
+        [REBIND_FIXED] = "fixed", [REBIND_WRITABLE] = "writable", [REBIND_MADE] = "made"};
+    for (size_t i = 0; i < hardened->rebinds_count; i++)
+        text_format(out, "rebind %s: %s\n", hardened->rebinds[i].path, rebinds[hardened->rebinds[i].kind]);
+    if (hardened->access != NULL) {
+        json_owned struct json_writer json = {0};
+        schema_write(&access_plan_schema, hardened->access, &json);
+        text_format(out, "access: %s\n", text_string(&json.text));
+    }
     text_format(out, "wall: %s\n", hardened->wall ? "yes" : "no");
 }
 
