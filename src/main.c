@@ -64,7 +64,7 @@ static void usage(void) {
         printf("  %-10s %s\n", commands[i].name, commands[i].help);
     puts("\noptions:\n"
          "  --root DIR               state directories (/run/pinfold, or below $XDG_RUNTIME_DIR)\n"
-         "  --policy NAME            the policy: agent (the default) or unconfined\n"
+         "  --policy NAME|FILE       the policy (agent): pinfold policy list names them\n"
          "  --log FILE               where errors are written too\n"
          "  --log-format text|json   how\n"
          "  --cgroup-manager NAME    cgroupfs (the default), systemd or disabled\n"
@@ -92,7 +92,7 @@ static char *default_root(void) {
 
 /* The policy of the link that we were called by, as in pinfold-npm: for callers that can give a runtime no
  * flag (containerd, a RuntimeClass). Whoever chooses what is executed chooses the flags too, so the name is
- * as trusted as they are; a name without such a policy fails in policy_select. NULL: plain pinfold. */
+ * as trusted as they are; a name without such a policy fails in policy_resolve. NULL: plain pinfold. */
 static const char *policy_of_name(const char *called) {
     const char *slash = strrchr(called, '/'), *name = slash != NULL ? slash + 1 : called;
     const char prefix[] = "pinfold-";
@@ -221,7 +221,7 @@ static struct error *dispatch(struct global_options *global, int argc, char **ar
     int first;
     const struct option options[] = {
         {"root", 0, OPTION_VALUE, &global->runtime.root, NULL},
-        {"policy", 0, OPTION_VALUE, &global->runtime.policy_name, NULL},
+        {"policy", 0, OPTION_VALUE, &global->runtime.policy_given, NULL},
         {"log", 0, OPTION_VALUE, &global->log, NULL},
         {"log-format", 0, OPTION_VALUE, &log_format, NULL},
         {"log-level", 0, OPTION_IGNORED_VALUE, NULL, NULL},
@@ -275,7 +275,7 @@ int main(int argc, char **argv) {
     memory_owned char *root = default_root();
     struct global_options global = {.runtime.root = root};
     if (argc > 0)
-        global.runtime.policy_name = policy_of_name(argv[0]);
+        global.runtime.policy_called = policy_of_name(argv[0]);
     int exit_status = 0;
     error_owned error = dispatch(&global, argc, argv, &exit_status);
     if (error == NULL)

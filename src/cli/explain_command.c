@@ -54,7 +54,7 @@ struct error *explain_command(const struct global_options *global, int argc, cha
     }
     struct global_options with = *global;
     if (policy != NULL)
-        with.runtime.policy_name = policy;
+        with.runtime.policy_given = policy;
     struct enforcement *enforcement = NULL;
     if (first < argc && (bundle != NULL || config != NULL || policy != NULL))
         return error_new(ERROR_USAGE, "explain: a container's ID, or a bundle and a policy, not both");

@@ -70,7 +70,7 @@ static void bundle_remove(const char *root, const char *bundle) {
 static struct error *run(const struct runtime_options *runtime, const char *id, const char *bundle,
                          const struct sandbox_request *request, int *exit_status) {
     struct policy *policy = NULL;
-    TRY(policy_select(runtime->policy_name, &policy));
+    TRY(container_policy(runtime, NULL, &policy));
     struct error *error = bundle_make(runtime->root, bundle, request, policy);
     policy_free(policy);
     if (error == NULL) {
@@ -92,7 +92,7 @@ struct error *sandbox_command(const struct global_options *global, int argc, cha
     int first;
     const struct option options[] = {
         {"workspace", 'w', OPTION_VALUE, &workspace, "the directory that the command works in (.), writable"},
-        {"policy", 'p', OPTION_VALUE, &runtime.policy_name, "the policy"},
+        {"policy", 'p', OPTION_VALUE, &runtime.policy_given, "the policy"},
         {"env", 'e', OPTION_LIST, &wanted, "NAME or NAME=VALUE, one more variable to pass"},
         {"id", 0, OPTION_VALUE, &given_id, "the container's ID (sandbox-XXXXXXXX)"},
         {NULL, 0, OPTION_FLAG, NULL, NULL},
@@ -106,6 +106,7 @@ struct error *sandbox_command(const struct global_options *global, int argc, cha
         return error_new(ERROR_USAGE, "sandbox: expected a command, as in: pinfold sandbox -- make test");
     memory_owned char *resolved = NULL;
     TRY(workspace_resolve(workspace, &resolved));
+    runtime.workspace = resolved;
     struct sandbox_request request = {.workspace = resolved,
                                       .caller_environment = environ,
                                       .terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};

@@ -13,8 +13,10 @@
 #include "policy/policy.h"
 
 struct runtime_options {
-    const char *root;        /* of the state directories */
-    const char *policy_name; /* NULL: agent */
+    const char *root;          /* of the state directories */
+    const char *policy_called; /* policy of the name that pinfold was called by, NULL: none */
+    const char *policy_given;  /* --policy, a name or a file, NULL: none */
+    const char *workspace;     /* whose own .pinfold.yaml counts if it was trusted, NULL: none */
     enum cgroup_manager cgroup_manager;
 };
 
@@ -44,6 +46,9 @@ struct prepared {
 /* Reads config.json and the policy, looks at the machine, hardens. Makes nothing. */
 fallible container_prepare(const struct runtime_options *runtime, const char *bundle, const char *config,
                            struct prepared *out);
+/* The effective policy of a container with these annotations (NULL: none). */
+fallible container_policy(const struct runtime_options *runtime, const struct string_map *annotations,
+                          struct policy **out);
 /* Annotation run.oci.keep_original_groups (podman's --group-add keep-groups): the container has the
  * supplementary groups of the runtime's caller instead of its own. */
 bool container_keeps_groups(const struct oci_config *hardened);

@@ -220,6 +220,7 @@ static struct error *state_begin(struct creation *creation) {
     const struct oci_intel_rdt *rdt = hardened->config->linux_config->intel_rdt;
     if (rdt != NULL)
         TRY(cgroup_rdt_intent(rdt, creation->options->id, &state->rdt_created));
+    TRY(container_store_policy(creation->container, creation->prepared.policy));
     TRY(container_store_config(creation->container, hardened->config));
     TRY(seccomp_program_save(&creation->seccomp, creation->container->directory, "seccomp.bpf"));
     return container_save(creation->container);

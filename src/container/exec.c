@@ -158,7 +158,7 @@ static struct error *process_harden(struct execution *execution) {
     if (!state->confined)
         return NULL;
     struct policy *policy = NULL;
-    TRY(policy_select(state->policy, &policy));
+    TRY(container_stored_policy(execution->container, &policy));
     struct hardened *changes = memory_zeroed(sizeof *changes);
     harden_process(execution->process, policy, changes);
     struct error *error = warden_connect(execution->container->directory, &execution->channel);

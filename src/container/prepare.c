@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "container/container.h"
 #include "container/fault.h"
+#include "policy/gaps.h"
+#include "policy/resolve.h"
 #include "process/lsm.h"
 
 /* A user namespace without mappings: the caller as its root, the narrowest that can run anything. crun has it
@@ -30,6 +32,18 @@ static void mappings_complete(struct oci_config *config) {
     mapping_default(config, &part->gid_mappings, &part->gid_mappings_count, getegid());
 }
 
+struct error *container_policy(const struct runtime_options *runtime, const struct string_map *annotations,
+                               struct policy **out) {
+    bool root;
+    memory_owned char *home = facts_user_home(&root);
+    struct policy_request request = {.places = policy_places_default(home, root),
+                                     .called = runtime->policy_called,
+                                     .given = runtime->policy_given,
+                                     .workspace = runtime->workspace,
+                                     .annotations = annotations};
+    return policy_resolve(&request, out);
+}
+
 struct error *container_prepare(const struct runtime_options *runtime, const char *bundle, const char *config,
                                 struct prepared *out) {
     *out = (struct prepared){0};
@@ -44,7 +58,8 @@ struct error *container_prepare(const struct runtime_options *runtime, const cha
     if (out->config->linux_config == NULL)
         out->config->linux_config = memory_zeroed(sizeof *out->config->linux_config);
     mappings_complete(out->config);
-    TRY(policy_select(runtime->policy_name, &out->policy));
+    TRY(container_policy(runtime, &out->config->annotations, &out->policy));
+    TRY(policy_gaps_check(out->policy));
     TRY(lsm_label_mounts(out->config));
     TRY(facts_collect(out->config, bundle, out->policy, &out->facts));
     if (fault_without("landlock"))

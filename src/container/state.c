@@ -15,9 +15,11 @@
 #include "base/memory.h"
 #include "container/notify_socket.h"
 #include "libocispec/schema_table.h"
+#include "policy/store.h"
 #include "sys/calls.h"
 
 #define STATE_FILE "state.json"
+#define POLICY_FILE "policy"
 #define ID_MAX 255
 
 static const struct schema_field identity_fields[] = {
@@ -243,6 +245,33 @@ struct error *container_stored_config(const struct container *container, struct 
     text_owned struct text bytes = {0};
     TRY(file_read(container->directory, "config.json", SCHEMA_BYTES_MAX, &bytes));
     return oci_config_parse("the stored config.json", text_string(&bytes), bytes.length, out);
+}
+
+static bool is_built_in(const struct policy *policy) {
+    for (enum policy_key key = 0; key < POLICY_KEY_COUNT; key++)
+        if (policy->origins[key] != NULL)
+            return false;
+    return text_starts_with(policy->origin, "built-in ");
+}
+
+struct error *container_store_policy(const struct container *container, const struct policy *policy) {
+    if (is_built_in(policy))
+        return NULL;
+    text_owned struct text text = {0};
+    policy_store_write(policy, &text);
+    return file_replace(container->directory, POLICY_FILE, text.data, text.length, 0600);
+}
+
+struct error *container_stored_policy(const struct container *container, struct policy **out) {
+    text_owned struct text bytes = {0};
+    struct error *error = file_read(container->directory, POLICY_FILE, SCHEMA_BYTES_MAX, &bytes);
+    if (error == NULL)
+        return error_context(policy_store_read(text_string(&bytes), container->state->policy_digest, out),
+                             "container %s", container->id);
+    if (error->number != ENOENT)
+        return error;
+    error_ignore(error); /* a built-in one */
+    return policy_select(container->state->policy, out);
 }
 
 /* Whether a `create` of this container is at work: it holds the lock for as long. */

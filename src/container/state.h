@@ -11,6 +11,7 @@
 #include "container/process.h"
 #include "libocispec/config.h"
 #include "policy/access_plan.h"
+#include "policy/policy.h"
 
 struct container_state {
     char *pinfold_version;
@@ -69,6 +70,10 @@ fallible container_store_config(const struct container *container, const struct 
 fallible container_stored_config(const struct container *container, struct oci_config **out);
 /* Removes ROOT/ID with the files that this runtime makes in it. */
 fallible container_remove_directory(const struct container *container);
+/* The effective policy, kept where it is not one that is built in. */
+fallible container_store_policy(const struct container *container, const struct policy *policy);
+/* The policy that `create` put in force. */
+fallible container_stored_policy(const struct container *container, struct policy **out);
 void container_close(struct container *container);
 void container_cleanup(struct container **container);
 #define container_owned __attribute__((cleanup(container_cleanup)))

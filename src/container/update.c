@@ -70,7 +70,7 @@ static struct error *resources_harden(const struct container *container, struct 
     if (!container->state->confined)
         return NULL;
     struct policy *policy = NULL;
-    TRY(policy_select(container->state->policy, &policy));
+    TRY(container_stored_policy(container, &policy));
     struct hardened *hardened = memory_zeroed(sizeof *hardened);
     hardened->config = config;
     harden_resources(policy, hardened);

@@ -79,6 +79,19 @@ static void look_at_user(struct facts *facts, struct string_list *homes) {
         passwd_people(bytes, length, homes);
 }
 
+char *facts_user_home(bool *root) {
+    struct stat status;
+    *root =
+        geteuid() == 0 && stat("/proc/self/ns/user", &status) == 0 && status.st_ino == INITIAL_USER_NAMESPACE;
+    if (*root)
+        return NULL;
+    struct facts facts = {0};
+    string_list_owned struct string_list homes = {0};
+    look_at_user(&facts, &homes);
+    *root = facts.root;
+    return facts.owner_home;
+}
+
 /* --- the root --- */
 
 static fallible look_at_root(const struct oci_config *config, int bundle_fd, struct facts *facts) {

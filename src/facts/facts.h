@@ -91,3 +91,6 @@ const struct glob_fact *facts_glob(const struct facts *facts, const char *patter
 bool facts_is_directory(const struct mount_fact *fact);
 /* A relative name of the policy in a mounted directory, as the globs are called; the caller frees it. */
 char *facts_join(const char *destination, const char *name);
+/* The home of the person who runs the runtime, as facts.owner_home, but only where that is not the machine's
+ * root: then NULL, and *root is true. For what has to be known before a policy is. The caller frees it. */
+char *facts_user_home(bool *root);

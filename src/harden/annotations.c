@@ -39,7 +39,13 @@ static void unit_properties_remove(struct hardened *hardened) {
 }
 
 /* Annotations come from the image as well: what they can only widen counts for nothing. */
-void harden_annotations(struct hardened *hardened) {
+void harden_annotations(const struct policy *policy, struct hardened *hardened) {
+    for (size_t i = 0; i < policy->remarks_count; i++) {
+        const struct policy_remark *remark = &policy->remarks[i];
+        bool ignored = strcmp(remark->reason, REASON) == 0;
+        harden_note(hardened, ignored ? CHANGE_REMOVED : CHANGE_DEGRADED, ignored ? "annotations" : "policy",
+                    remark->subject, remark->reason, remark->rule, NULL, "%s", remark->message);
+    }
     static const char keep_groups[] = "run.oci.keep_original_groups";
     unit_properties_remove(hardened);
     const char *keeps = string_map_get(&hardened->config->annotations, keep_groups);

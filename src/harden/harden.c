@@ -101,7 +101,8 @@ void harden_resources(const struct policy *policy, struct hardened *hardened) {
 static fallible harden_all(const struct policy *policy, const struct facts *facts,
                            struct hardened *hardened) {
     harden_process(hardened->config->process, policy, hardened);
-    harden_annotations(hardened);
+    harden_annotations(policy, hardened);
+    TRY(harden_policy_files(policy, facts, hardened));
     TRY(harden_namespaces(policy, facts, hardened));
     harden_network(policy, hardened);
     TRY(harden_mounts(policy, facts, hardened));

@@ -52,8 +52,12 @@ fallible harden_namespaces(const struct policy *policy, const struct facts *fact
 void harden_devices(const struct policy *policy, struct hardened *hardened);
 bool harden_device_is_standard(char type, unsigned major, unsigned minor);
 
-/* annotations.c */
-void harden_annotations(struct hardened *hardened);
+/* annotations.c: those that count for nothing, and what else the policy has to say about itself */
+void harden_annotations(const struct policy *policy, struct hardened *hardened);
+
+/* policy_files.c: no container may write to what its next policy is read from. */
+fallible harden_policy_files(const struct policy *policy, const struct facts *facts,
+                             const struct hardened *hardened);
 
 /* masks.c */
 void harden_masks(struct hardened *hardened);

@@ -41,8 +41,30 @@ void policy_list_free(struct policy_list *list) {
 }
 
 const char *policy_origin(const struct policy *policy, enum policy_key key) {
-    const char *origin = policy->origins[key] != NULL ? policy->origins[key] : policy->origin;
-    return origin != NULL ? origin : "";
+    if (policy->origins[key] != NULL)
+        return policy->origins[key];
+    return policy->confined ? "built-in agent" : "built-in unconfined";
+}
+
+void policy_remark(struct policy *policy, const char *reason, const char *subject, const char *rule,
+                   const char *message, ...) {
+    struct text sentence = {0};
+    va_list arguments;
+    va_start(arguments, message);
+    text_vformat(&sentence, message, arguments);
+    va_end(arguments);
+    policy->remarks = memory_resize(policy->remarks, policy->remarks_count + 1, sizeof *policy->remarks);
+    policy->remarks[policy->remarks_count++] = (struct policy_remark){.reason = memory_copy_string(reason),
+                                                                      .subject = memory_copy_string(subject),
+                                                                      .rule = memory_copy_string(rule),
+                                                                      .message = text_take(&sentence)};
+}
+
+void policy_digest_update(struct policy *policy) {
+    text_owned struct text lines = {0};
+    policy_canonical_write(policy, &lines);
+    free(policy->digest);
+    policy->digest = policy_sha256(text_string(&lines), lines.length);
 }
 
 static void append_all(struct policy_list *list, const char *const *items, const char *origin) {
@@ -112,9 +134,7 @@ fallible policy_select(const char *name, struct policy **out) {
         policy->name = memory_copy_string(name);
         policy->origin = text_formatted("built-in %s", name);
         built_in[i].make(policy);
-        text_owned struct text lines = {0};
-        policy_canonical_write(policy, &lines);
-        policy->digest = policy_sha256(text_string(&lines), lines.length);
+        policy_digest_update(policy);
         *out = policy;
         return NULL;
     }
@@ -130,6 +150,18 @@ void policy_free(struct policy *policy) {
         if (policy_keys[key].type == POLICY_TYPE_LIST)
             policy_list_free(policy_list_of(policy, key));
     }
+    for (size_t i = 0; i < policy->files_count; i++) {
+        free(policy->files[i].path);
+        free(policy->files[i].chain);
+    }
+    free(policy->files);
+    for (size_t i = 0; i < policy->remarks_count; i++) {
+        free(policy->remarks[i].reason);
+        free(policy->remarks[i].subject);
+        free(policy->remarks[i].message);
+        free(policy->remarks[i].rule);
+    }
+    free(policy->remarks);
     free(policy->log_otlp);
     free(policy->name);
     free(policy->origin);

@@ -68,12 +68,37 @@ enum policy_key {
     POLICY_KEY_COUNT
 };
 
+/* A file that the policy was read from. */
+struct policy_file_identity {
+    uint64_t device;
+    uint64_t inode;
+};
+struct policy_file {
+    char *path;
+    bool pinned; /* its content is what `policy trust` has seen: who can write to it does not matter */
+    struct policy_file_identity *chain; /* the file, its directory, and so on up to "/" */
+    size_t chain_count;
+};
+
+/* What is to be told about how the policy came to be: an annotation that counted for nothing, a line that has
+ * no effect yet. */
+struct policy_remark {
+    char *reason;  /* "policy.annotation.ignored" */
+    char *subject; /* the annotation, or the key */
+    char *message; /* one sentence */
+    char *rule;    /* the line that decided */
+};
+
 struct policy {
     char *name;    /* "agent" */
     char *origin;  /* where it stands, for records: "built-in agent" */
     char *digest;  /* hexadecimal SHA-256 of the canonical text of all lines */
     bool confined; /* false for `unconfined` alone: nothing is changed, observed or denied */
-    char *origins[POLICY_KEY_COUNT]; /* where each value was written that is not a list: policy_origin() */
+    char *origins[POLICY_KEY_COUNT]; /* where each key was written; NULL: nowhere, it is built in */
+    struct policy_file *files;
+    size_t files_count;
+    struct policy_remark *remarks;
+    size_t remarks_count;
 
     enum policy_access filesystem_default; /* DENY: the root file system is read-only */
     struct policy_list readable;  /* "@image", "@mounts", "~", "@cwd", or paths and globs in the container */
@@ -120,11 +145,17 @@ struct policy {
     struct policy_list best_effort; /* keys and mechanisms that may be missing: "landlock", "limits.time" */
 };
 
-/* Where the value of a key was written; the whole policy's origin where it has none of its own. For a list
- * that holds nothing too. */
+/* Where the value of a key was written; "built-in agent" where it was not. For a list that is the place of
+ * the list, which may hold nothing. */
 const char *policy_origin(const struct policy *policy, enum policy_key key);
 
-/* The policy called `name` (NULL or "": agent). An unknown name is ERROR_INVALID and lists the known ones. */
+void policy_remark(struct policy *policy, const char *reason, const char *subject, const char *rule,
+                   const char *message, ...) __attribute__((format(printf, 5, 6)));
+/* Computes the digest anew, after a change. */
+void policy_digest_update(struct policy *policy);
+
+/* The built-in policy called `name` (NULL or "": agent). An unknown name is ERROR_INVALID and lists the known
+ * ones. */
 fallible policy_select(const char *name, struct policy **out);
 void policy_free(struct policy *policy);
 

@@ -1,0 +1,85 @@
+#include "policy/gaps.h"
+
+#include <string.h>
+
+#include "policy/keys.h"
+
+#define UNAVAILABLE "mechanism.unavailable"
+
+/* Only values that ask for something: what is off needs no mechanism. */
+static bool asks(const struct policy *policy, enum policy_key key) {
+    switch (key) {
+    case POLICY_FILESYSTEM_WORKSPACE:
+        return policy->workspace == POLICY_WORKSPACE_COPY;
+    case POLICY_NETWORK_INBOUND:
+        return policy->inbound == POLICY_ACCESS_DENY;
+    case POLICY_NETWORK_UPLINK:
+        return policy->uplink != POLICY_UPLINK_AUTO;
+    case POLICY_PROCESSES_GPU:
+        return policy->gpu;
+    case POLICY_OBSERVE_FILES:
+        return policy->observe_files == POLICY_SWITCH_OFF;
+    case POLICY_OBSERVE_PROCESSES:
+        return policy->observe_processes;
+    case POLICY_LOG_FILE:
+        return !policy->log_file;
+    case POLICY_LOG_JOURNALD:
+        return policy->log_journald == POLICY_SWITCH_ON;
+    case POLICY_LOG_OTLP:
+        return policy->log_otlp != NULL;
+    case POLICY_LOG_INSIDE:
+        return policy->log_inside;
+    default:
+        return policy_number_of(policy, key)->set; /* limits, log.keep and log.total */
+    }
+}
+
+static const char *const mechanisms[POLICY_KEY_COUNT] = {
+    [POLICY_FILESYSTEM_WORKSPACE] = "an overlay over the workspace, which this version does not make",
+    [POLICY_NETWORK_INBOUND] = "rules for incoming connections, which this version does not make",
+    [POLICY_NETWORK_UPLINK] = "the broker that dials allowed hosts, which this version does not have",
+    [POLICY_PROCESSES_GPU] =
+        "rules for the devices of GPUs, which this version does not have; name the devices "
+        "in credentials.mounts",
+    [POLICY_LIMITS_TIME] = "a clock in the warden, which this version does not have",
+    [POLICY_LIMITS_EXEC_TIME] = "a clock in the warden, which this version does not have",
+    [POLICY_LIMITS_OUTPUT] = "a count of output, which this version does not keep",
+    [POLICY_LIMITS_SCRATCH] = "sizes of scratch places, which this version does not set",
+    [POLICY_OBSERVE_FILES] =
+        "a seccomp filter without the observer of file calls, which this version does not "
+        "make",
+    [POLICY_OBSERVE_PROCESSES] = "an observer of executions, which this version does not have",
+    [POLICY_LOG_FILE] = "records without a file, which this version does not make",
+    [POLICY_LOG_KEEP] = "tidying of old logs, which is logrotate's in this version",
+    [POLICY_LOG_TOTAL] = "tidying of old logs, which is logrotate's in this version",
+    [POLICY_LOG_JOURNALD] = "a journal sink, which this version does not have",
+    [POLICY_LOG_OTLP] = "an OTLP sink, which this version does not have",
+    [POLICY_LOG_INSIDE] = "a copy of the denials inside the container, which this version does not make",
+};
+
+const char *policy_gap(const struct policy *policy, enum policy_key key) {
+    return policy->confined && mechanisms[key] != NULL && asks(policy, key) ? mechanisms[key] : NULL;
+}
+
+struct error *policy_gaps_check(struct policy *policy) {
+    for (enum policy_key key = 0; key < POLICY_KEY_COUNT; key++) {
+        const char *mechanism = policy_gap(policy, key);
+        if (mechanism == NULL || policy->origins[key] == NULL)
+            continue; /* built-in second layers may be missing */
+        const char *name = policy_keys[key].name;
+        if (!string_list_contains(&policy->best_effort.values, name))
+            return error_new(ERROR_UNAVAILABLE,
+                             "%s, written in %s, needs %s; take the line out, or let it be missing: "
+                             "enforcement: {best_effort: [%s]}",
+                             name, policy_origin(policy, key), mechanism, name);
+        policy_remark(policy, UNAVAILABLE, name, policy_origin(policy, key),
+                      "%s is not in force: it needs %s.", name, mechanism);
+    }
+    if (policy->confined && policy->network_mode == POLICY_NETWORK_ALLOWLIST &&
+        policy->allowed_hosts.values.count > 0)
+        policy_remark(policy, UNAVAILABLE, "network.allowed_hosts",
+                      policy_list_origin(&policy->allowed_hosts, 0),
+                      "Connections to the allowed hosts need the broker, which this version does not have: "
+                      "nothing leaves the container.");
+    return NULL;
+}
