@@ -477,3 +477,33 @@ teardown() {
     run podman run --rm -e GITHUB_TOKEN=x "$IMAGE" sh -c 'echo "$GITHUB_TOKEN"'
     is "$output" x
 }
+
+# -- contrib/ -----------------------------------------------------------------------------------------------------
+
+@test "contrib/containers/pinfold.conf: podman --runtime NAME runs pinfold, and a link's name is the policy, after a new start too" {
+    mkdir -p "$HOUSE/etc/containers/containers.conf.d" "$HOUSE/links"
+    ln -sf "$PINFOLD" "$HOUSE/links/pinfold"
+    ln -sf "$PINFOLD" "$HOUSE/links/pinfold-unconfined"
+    sed "s|/usr/local/bin/|$HOUSE/links/|" "$PINFOLD_TESTS/../contrib/containers/pinfold.conf" >"$HOUSE/etc/containers/containers.conf.d/pinfold.conf"
+    cp "$HOUSE/etc/containers.conf" "$HOUSE/etc/containers/containers.conf"
+    # Where CONTAINERS_CONF is set, drop-ins are not read.
+    by_drop_in() {
+        local words
+        podman_words
+        inside env -u CONTAINERS_CONF timeout -k 5 "${LIMIT:-60}" "${words[@]}" "$@"
+    }
+    RUNTIME=pinfold run by_drop_in run --rm "$IMAGE" touch /usr/x
+    ended 1 "Read-only file system"
+    lacks "$output" pinfold-npm # nothing is said about links that are not there
+    RUNTIME=pinfold-unconfined by_drop_in create --name "$NAME" "$IMAGE" touch /usr/x
+    for round in 1 2; do # the second time by podman's word for it alone
+        RUNTIME=pinfold run by_drop_in start -a "$NAME"
+        ended 0
+    done
+    RUNTIME=pinfold run by_drop_in run --rm --cgroups disabled "$IMAGE" true
+    ended 0
+    RUNTIME=pinfold-npm run by_drop_in run --rm "$IMAGE" true
+    ended 125 '"pinfold-npm" not found'
+    RUNTIME=pinfold by_drop_in rm -f -t 0 "$NAME"
+    rm -r "$HOUSE/etc/containers/containers.conf.d" "$HOUSE/etc/containers/containers.conf"
+}
