@@ -79,7 +79,8 @@ setup() {
 	    docker = json.load(file)["runtimes"]
 	for name, runtime in engine["runtimes"].items():
 	    assert runtime == [f"/usr/local/bin/{name}", f"/usr/bin/{name}"], name
-	    assert name in engine["runtime_supports_json"] and name in engine["runtime_supports_nocgroups"], name
+	    assert name in engine["runtime_supports_json"] and name in engine["runtime_supports_nocgroup"], name
+	assert engine["runtime_supports_nocgroup"] == engine["runtime_supports_nocgroups"]
 	for name, runtime in crio.items():
 	    assert runtime["runtime_path"] == f"/usr/local/bin/{name}" and name in engine["runtimes"], name
 	for name, runtime in containerd.items():
