@@ -1,10 +1,11 @@
-/* pinfold policy check | show | list | generate | trust | schema */
+/* pinfold policy check | show | list | trust | schema; generate and suggest have files of their own */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/policy_suggest.h"
 #include "facts/facts.h"
 #include "policy/check.h"
 #include "policy/resolve.h"
@@ -115,11 +116,14 @@ static void usage(void) {
     for (size_t i = 0; i < ACTION_COUNT; i++)
         printf("  %-8s %s\n", actions[i].name, actions[i].help);
     puts("  generate MANAGER ...             the policy for the registry of this machine's npm, pip, ...");
+    puts("  suggest  (ID | --last)           the lines that would have let a run pass");
 }
 
 struct error *policy_command(const struct global_options *global, int argc, char **argv, int *exit_status) {
     if (argc > 1 && strcmp(argv[1], "generate") == 0)
         return policy_generate_command(global, argc - 1, argv + 1, exit_status);
+    if (argc > 1 && strcmp(argv[1], "suggest") == 0)
+        return policy_suggest_command(argc - 1, argv + 1);
     struct policy_line line = {.global = global};
     const struct option options[] = {
         {"strict", 0, OPTION_FLAG, &line.strict, "check: warnings make the exit status 1"},
@@ -144,6 +148,6 @@ struct error *policy_command(const struct global_options *global, int argc, char
         if (strcmp(actions[i].name, argv[first]) == 0)
             return actions[i].run(&line, exit_status);
     return error_new(ERROR_USAGE,
-                     "policy: expected check, show, list, generate, trust or schema, found \"%s\"",
+                     "policy: expected check, show, list, generate, suggest, trust or schema, found \"%s\"",
                      argv[first]);
 }

@@ -71,11 +71,11 @@ static void list_show(const struct policy *policy, enum policy_key key, const ch
     }
 }
 
-void policy_show(const struct policy *policy, struct text *text) {
-    text_format(text, "# Policy %s, from %s\n# digest %s\nversion: 1\n", policy->name, policy->origin,
-                policy->digest);
+static void keys_show(const struct policy *policy, const bool *written, struct text *text) {
     const char *section = "";
     for (enum policy_key key = 0; key < POLICY_KEY_COUNT; key++) {
+        if (written != NULL && !written[key])
+            continue;
         const char *name = policy_keys[key].name, *point = strchr(name, '.');
         size_t length = point != NULL ? (size_t)(point - name) : 0;
         if (point != NULL && strncmp(section, name, length + 1) != 0)
@@ -92,6 +92,16 @@ void policy_show(const struct policy *policy, struct text *text) {
         policy_value_write(policy, key, &line);
         line_show(text, text_string(&line), policy_origin(policy, key));
     }
+}
+
+void policy_show(const struct policy *policy, struct text *text) {
+    text_format(text, "# Policy %s, from %s\n# digest %s\nversion: 1\n", policy->name, policy->origin,
+                policy->digest);
+    keys_show(policy, NULL, text);
+}
+
+void policy_keys_show(const struct policy *policy, const bool written[POLICY_KEY_COUNT], struct text *text) {
+    keys_show(policy, written, text);
 }
 
 /* --- JSON Schema --- */

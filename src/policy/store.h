@@ -12,5 +12,7 @@ fallible policy_store_read(const char *bytes, const char *digest, struct policy 
 
 /* YAML with the origin of each line as a comment; it can be read as a policy again. */
 void policy_show(const struct policy *policy, struct text *text);
+/* The same of the keys that are `written` alone, without a head. */
+void policy_keys_show(const struct policy *policy, const bool written[POLICY_KEY_COUNT], struct text *text);
 /* The JSON Schema (2020-12) of a policy, for editors. */
 void policy_schema_write(struct text *text);
