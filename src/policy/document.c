@@ -308,7 +308,7 @@ struct error *policy_document_read(const char *name, const char *bytes, size_t l
     policy_yaml_owned struct yaml_node *root = NULL;
     TRY(policy_yaml_read(name, bytes, length, &root));
     struct policy_document *document = document_new(name);
-    struct error *error = root != NULL ? root_read(document, root) : NULL;
+    struct error *error = root != NULL && !policy_yaml_is_null(root) ? root_read(document, root) : NULL;
     if (error != NULL)
         policy_document_free(document);
     else

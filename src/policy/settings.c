@@ -52,7 +52,7 @@ struct error *policy_settings_read(const struct policy_places *places, struct po
     struct error *error =
         bytes.missing ? NULL : policy_yaml_read(path, text_string(&bytes.text), bytes.text.length, &root);
     policy_bytes_clear(&bytes);
-    if (error == NULL && root != NULL)
+    if (error == NULL && root != NULL && !policy_yaml_is_null(root))
         error = root_read(path, root, out);
     return error;
 }

@@ -190,8 +190,6 @@ struct error *policy_yaml_read(const char *name, const char *bytes, size_t lengt
     if (error == NULL)
         error = document_read(&reader, &event, out);
     yaml_parser_delete(&reader.parser);
-    if (error == NULL && *out != NULL && policy_yaml_is_null(*out))
-        policy_yaml_cleanup(out); /* nothing but comments, or "---" */
     if (error != NULL)
         policy_yaml_cleanup(out);
     return error;
