@@ -126,9 +126,13 @@ static void take_record(struct suggestion *suggestion, const struct log_record *
 }
 
 static struct error *records_read(const char *path, const char *run, struct suggestion *out) {
-    FILE *file = fopen(path, "re");
-    if (file == NULL)
-        return error_system(errno, "open the log", "%s", path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (file == NULL) {
+        struct error *error = error_system(errno, "open the log", "%s", path);
+        fd_close(fd);
+        return error;
+    }
     memory_owned char *line = NULL;
     size_t room = 0;
     for (ssize_t length; (length = getline(&line, &room, file)) > 0;) {

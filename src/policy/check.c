@@ -138,7 +138,8 @@ static const struct wide_value wide_values[] = {
     {POLICY_PROCESSES_USERNS, "true", "user namespaces open much of the kernel to the container"},
     {POLICY_PROCESSES_GPU, "true", "drivers of GPUs are large, and mistakes in them are the kernel's"},
     {POLICY_LIMITS_PIDS, "null", "a fork bomb takes the machine's processes"},
-    {POLICY_ON_DENIED_ACTION, "log_only", "what the workload does is recorded, and not denied: for learning alone"},
+    {POLICY_ON_DENIED_ACTION, "log_only",
+     "what the workload does is recorded, and not denied: for learning alone"},
 };
 
 void policy_check(const struct policy *policy, struct string_list *warnings) {
