@@ -35,6 +35,7 @@ fallible policy_command(const struct global_options *global, int argc, char **ar
 fallible policy_generate_command(const struct global_options *global, int argc, char **argv,
                                  int *exit_status);
 fallible explain_command(const struct global_options *global, int argc, char **argv, int *exit_status);
+fallible why_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 fallible sandbox_command(const struct global_options *global, int argc, char **argv, int *exit_status);
 
 /* Exactly one word, the container's ID, is left at `first`. */

@@ -296,16 +296,29 @@ struct oci_seccomp *harden_seccomp_observed(void) {
     return document;
 }
 
-const char *harden_seccomp_reason(const char *call) {
+static const struct row *row_find(const char *call) {
     size_t length = strlen(call);
     for (size_t i = 0; length > 0 && i < sizeof denied_rows / sizeof *denied_rows; i++) {
         const char *name = denied_rows[i].calls;
         while (*name != '\0') {
             size_t this_length = strcspn(name, " ");
             if (this_length == length && memcmp(name, call, length) == 0)
-                return denied_rows[i].reason;
+                return &denied_rows[i];
             name += this_length + strspn(name + this_length, " ");
         }
     }
     return NULL;
+}
+
+const char *harden_seccomp_reason(const char *call) {
+    const struct row *row = row_find(call);
+    return row != NULL ? row->reason : NULL;
+}
+
+bool harden_seccomp_key(const char *call, enum policy_key *key) {
+    const struct row *row = row_find(call);
+    if (row == NULL || row->unless == ALWAYS)
+        return false;
+    *key = row->unless == UNLESS_PTRACE ? POLICY_PROCESSES_PTRACE : POLICY_PROCESSES_USERNS;
+    return true;
 }

@@ -27,3 +27,5 @@ struct oci_seccomp *harden_seccomp_observed(void);
 /* Why the first rule for this call is there, half a sentence for `pinfold why`; NULL for a call without a
  * rule. */
 const char *harden_seccomp_reason(const char *call);
+/* The key of the policy that takes the first rule for this call out; false where none does. */
+bool harden_seccomp_key(const char *call, enum policy_key *key);

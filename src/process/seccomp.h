@@ -3,6 +3,7 @@
 
 #include <linux/filter.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -47,3 +48,6 @@ fallible seccomp_install_delivered(const struct seccomp_program *program,
 void seccomp_program_forgo_listener(struct seccomp_program *program);
 /* Whether the filter lets this call of the native ABI through whatever its arguments. */
 bool seccomp_program_allows(const struct seccomp_program *program, int number);
+/* What the filter answers this call of the native ABI: SECCOMP_RET_..., for `pinfold why`. */
+uint32_t seccomp_program_verdict(const struct seccomp_program *program, int number,
+                                 const uint64_t arguments[6]);

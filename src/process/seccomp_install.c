@@ -5,6 +5,7 @@
 #include <seccomp.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -94,35 +95,68 @@ fallible seccomp_install_delivered(const struct seccomp_program *program,
 
 /* --- a look into the program --- */
 
-bool seccomp_program_allows(const struct seccomp_program *program, int number) {
-    if (program->instructions == NULL)
-        return true;
+static bool load_word(uint32_t offset, int number, const uint64_t *arguments, uint32_t *value) {
+    struct seccomp_data data = {.nr = number, .arch = seccomp_arch_native()};
+    if (offset > sizeof data - sizeof *value ||
+        (offset >= offsetof(struct seccomp_data, instruction_pointer) && arguments == NULL))
+        return false; /* it depends on an argument */
+    if (arguments != NULL)
+        memcpy(data.args, arguments, sizeof data.args);
+    memcpy(value, (const char *)&data + offset, sizeof *value);
+    return true;
+}
+
+/* What the filter answers a call of the native ABI; false where that depends on arguments and there are none.
+ */
+static bool run(const struct seccomp_program *program, int number, const uint64_t *arguments,
+                uint32_t *action) {
     uint32_t value = 0;
     for (size_t at = 0; at < program->count; at++) {
         const struct sock_filter *instruction = &program->instructions[at];
+        uint32_t k = instruction->k;
         bool jump;
         switch (instruction->code) {
         case BPF_LD | BPF_W | BPF_ABS:
-            if (instruction->k == offsetof(struct seccomp_data, nr))
-                value = (uint32_t)number;
-            else if (instruction->k == offsetof(struct seccomp_data, arch))
-                value = seccomp_arch_native();
-            else
-                return false; /* it depends on an argument */
+            if (!load_word(k, number, arguments, &value))
+                return false;
+            continue;
+        case BPF_ALU | BPF_AND | BPF_K:
+            value &= k;
             continue;
         case BPF_JMP | BPF_JA:
-            at += instruction->k;
+            at += k;
             continue;
         case BPF_JMP | BPF_JEQ | BPF_K:
-            jump = value == instruction->k;
+            jump = value == k;
+            break;
+        case BPF_JMP | BPF_JGT | BPF_K:
+            jump = value > k;
             break;
         case BPF_JMP | BPF_JGE | BPF_K:
-            jump = value >= instruction->k;
+            jump = value >= k;
             break;
-        default: /* no other instruction looks at a number */
-            return instruction->code == (BPF_RET | BPF_K) && instruction->k == SECCOMP_RET_ALLOW;
+        case BPF_JMP | BPF_JSET | BPF_K:
+            jump = (value & k) != 0;
+            break;
+        default: /* filter_append writes no other instruction */
+            *action = k;
+            return instruction->code == (BPF_RET | BPF_K);
         }
         at += jump ? instruction->jt : instruction->jf;
     }
     return false;
+}
+
+bool seccomp_program_allows(const struct seccomp_program *program, int number) {
+    uint32_t action = SECCOMP_RET_KILL_PROCESS;
+    return program->instructions == NULL ||
+           (run(program, number, NULL, &action) && action == SECCOMP_RET_ALLOW);
+}
+
+uint32_t seccomp_program_verdict(const struct seccomp_program *program, int number,
+                                 const uint64_t arguments[6]) {
+    uint32_t action = SECCOMP_RET_KILL_PROCESS;
+    if (program->instructions == NULL)
+        return SECCOMP_RET_ALLOW;
+    return run(program, number, arguments, &action) ? action : SECCOMP_RET_KILL_PROCESS;
 }

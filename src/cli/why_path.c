@@ -1,0 +1,119 @@
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "cli/why.h"
+#include "harden/parts.h"
+#include "policy/match.h"
+
+/* By the same text that the hardening decides by: symbolic links of the image are not followed. */
+
+static bool is_read_only(const struct oci_mount *mount) {
+    bool read_only = false;
+    for (size_t i = 0; i < mount->options.count; i++) {
+        const char *option = mount->options.items[i];
+        if (strcmp(option, "ro") == 0 || strcmp(option, "rro") == 0)
+            read_only = true;
+        else if (strcmp(option, "rw") == 0 || strcmp(option, "rrw") == 0)
+            read_only = false;
+    }
+    return read_only;
+}
+
+static const char *within_any(const struct string_list *places, const char *path) {
+    for (size_t i = 0; i < places->count; i++)
+        if (match_path_within(path, places->items[i]))
+            return places->items[i];
+    return NULL;
+}
+
+/* The mount that the path lies on: the last one counts. */
+static const struct oci_mount *mount_of(const struct oci_config *config, const char *path) {
+    for (size_t i = config->mounts_count; i > 0; i--) {
+        memory_owned char *destination = match_path_clean(config->mounts[i - 1].destination);
+        if (match_path_within(path, destination))
+            return &config->mounts[i - 1];
+    }
+    return NULL;
+}
+
+/* Which line made the place writable? */
+static void scratch_line(const struct prepared *prepared, const char *place, struct why_answer *answer) {
+    static const enum policy_key keys[] = {POLICY_FILESYSTEM_SCRATCH, POLICY_FILESYSTEM_WRITABLE};
+    const struct policy *policy = prepared->policy;
+    const struct policy_list *lists[] = {&policy->scratch, &policy->writable};
+    const char *home = prepared->facts->container_home, *cwd = prepared->hardened->config->process->cwd;
+    for (size_t list = 0; list < 2; list++)
+        for (size_t i = 0; i < lists[list]->values.count; i++) {
+            const char *item = lists[list]->values.items[i];
+            const char *meant = strcmp(item, "~") == 0 ? home : strcmp(item, "@cwd") == 0 ? cwd : item;
+            if (meant == NULL || meant[0] != '/')
+                continue;
+            memory_owned char *clean = match_path_clean(meant);
+            if (strcmp(clean, place) != 0)
+                continue;
+            answer->rule = text_formatted(
+                "filesystem.%s: %s", keys[list] == POLICY_FILESYSTEM_SCRATCH ? "scratch" : "writable", item);
+            answer->origin = memory_copy_string(policy_list_origin(lists[list], i));
+            return;
+        }
+    answer->rule = text_formatted("filesystem.writable: %s", place);
+}
+
+static void on_mount(const struct oci_mount *mount, bool reads, struct why_answer *answer) {
+    answer->allowed = reads || !is_read_only(mount);
+    answer->rule = text_formatted("mounts of config.json: %s is mounted %s", mount->destination,
+                                  is_read_only(mount) ? "read-only" : "writable");
+}
+
+/* What the kernel's own file systems have over their files. */
+static bool on_kernel_file(const struct oci_linux *linux_config, const char *path, bool reads,
+                           struct why_answer *answer) {
+    const char *place = within_any(&linux_config->masked_paths, path);
+    if (place != NULL) {
+        answer->rule = text_formatted("linux.maskedPaths: %s", place);
+        answer->note = memory_copy_string("it is there, and empty");
+        return true;
+    }
+    place = reads ? NULL : within_any(&linux_config->readonly_paths, path);
+    if (place != NULL)
+        answer->rule = text_formatted("linux.readonlyPaths: %s", place);
+    return place != NULL;
+}
+
+struct error *why_path(const struct prepared *prepared, const char *given, bool reads,
+                       struct why_answer *answer) {
+    const struct hardened *hardened = prepared->hardened;
+    memory_owned char *path = match_path_clean(given);
+    answer->what = text_formatted("%s %s", reads ? "reading" : "writing to", path);
+    for (size_t i = 0; i < hardened->decoys_count; i++)
+        if (strcmp(path, hardened->decoys[i].path) == 0) {
+            answer->rule = memory_copy_string("built-in: decoys");
+            answer->note = memory_copy_string("a fake key stands there; opening it is recorded");
+            return NULL;
+        }
+    if (on_kernel_file(hardened->config->linux_config, path, reads, answer))
+        return NULL;
+    const struct oci_mount *mount = mount_of(hardened->config, path);
+    if (mount != NULL) {
+        on_mount(mount, reads, answer);
+        return NULL;
+    }
+    if (reads || !hardened->config->root->readonly) {
+        answer->allowed = true;
+        answer->rule =
+            memory_copy_string(reads ? "filesystem.readable: @image" : "filesystem.default: allow");
+        return NULL;
+    }
+    for (size_t i = 0; i < hardened->scratch_count; i++)
+        if (match_path_within(path, hardened->scratch[i].path)) {
+            answer->allowed = true;
+            scratch_line(prepared, hardened->scratch[i].path, answer);
+            answer->note = memory_copy_string("it is gone with the container");
+            return NULL;
+        }
+    answer->rule = memory_copy_string("filesystem.default: deny");
+    answer->origin = memory_copy_string(policy_origin(prepared->policy, POLICY_FILESYSTEM_DEFAULT));
+    answer->remedy = harden_remedy("filesystem", "writable", path);
+    return NULL;
+}
