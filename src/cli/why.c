@@ -94,7 +94,7 @@ static struct error *ordinary(const struct runtime_options *runtime, struct prep
     struct facts *facts = memory_zeroed(sizeof *facts);
     out->facts = facts;
     facts->root_fd = -1;
-    facts->root_is_mount = true;
+    facts->root_is_mount = facts->has_landlock = facts->has_fanotify = true;
     facts->container_home = memory_copy_string("/root");
     facts->mounts_count = out->config->mounts_count;
     facts->mounts = memory_zeroed(facts->mounts_count * sizeof *facts->mounts);

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/why.h"
@@ -7,18 +8,6 @@
 #include "policy/match.h"
 
 /* By the same text that the hardening decides by: symbolic links of the image are not followed. */
-
-static bool is_read_only(const struct oci_mount *mount) {
-    bool read_only = false;
-    for (size_t i = 0; i < mount->options.count; i++) {
-        const char *option = mount->options.items[i];
-        if (strcmp(option, "ro") == 0 || strcmp(option, "rro") == 0)
-            read_only = true;
-        else if (strcmp(option, "rw") == 0 || strcmp(option, "rrw") == 0)
-            read_only = false;
-    }
-    return read_only;
-}
 
 static const char *within_any(const struct string_list *places, const char *path) {
     for (size_t i = 0; i < places->count; i++)
@@ -60,15 +49,30 @@ static void scratch_line(const struct prepared *prepared, const char *place, str
     answer->rule = text_formatted("filesystem.writable: %s", place);
 }
 
-static void on_mount(const struct oci_mount *mount, bool reads, struct why_answer *answer) {
-    answer->allowed = reads || !is_read_only(mount);
-    answer->rule = text_formatted("mounts of config.json: %s is mounted %s", mount->destination,
-                                  is_read_only(mount) ? "read-only" : "writable");
+static bool is_reopened(const struct hardened *hardened, const char *path) {
+    for (size_t i = 0; i < hardened->rebinds_count; i++)
+        if (hardened->rebinds[i].kind == REBIND_WRITABLE &&
+            match_path_within(path, hardened->rebinds[i].path))
+            return true;
+    return false;
 }
 
-/* What the kernel's own file systems have over their files. */
-static bool on_kernel_file(const struct oci_linux *linux_config, const char *path, bool reads,
-                           struct why_answer *answer) {
+static void on_mount(const struct hardened *hardened, const struct oci_mount *mount, const char *path,
+                     bool reads, struct why_answer *answer) {
+    if (!reads && is_reopened(hardened, path)) {
+        answer->allowed = true;
+        answer->rule = memory_copy_string("filesystem.writable");
+        return;
+    }
+    answer->allowed = reads || !harden_mount_is_read_only(mount);
+    answer->rule = text_formatted("mounts of config.json: %s is mounted %s", mount->destination,
+                                  harden_mount_is_read_only(mount) ? "read-only" : "writable");
+}
+
+/* What is masked and read-only: files of the kernel, and filesystem.protected. */
+static bool on_covered(const struct hardened *hardened, const char *path, bool reads,
+                       struct why_answer *answer) {
+    const struct oci_linux *linux_config = hardened->config->linux_config;
     const char *place = within_any(&linux_config->masked_paths, path);
     if (place != NULL) {
         answer->rule = text_formatted("linux.maskedPaths: %s", place);
@@ -76,44 +80,72 @@ static bool on_kernel_file(const struct oci_linux *linux_config, const char *pat
         return true;
     }
     place = reads ? NULL : within_any(&linux_config->readonly_paths, path);
-    if (place != NULL)
+    for (size_t i = 0; place != NULL && i < hardened->changes_count; i++)
+        if (hardened->changes[i].subject != NULL && strcmp(hardened->changes[i].subject, place) == 0)
+            answer->rule = text_formatted("%s: %s", hardened->changes[i].rule, place);
+    if (place != NULL && answer->rule == NULL)
         answer->rule = text_formatted("linux.readonlyPaths: %s", place);
     return place != NULL;
 }
 
-struct error *why_path(const struct prepared *prepared, const char *given, bool reads,
-                       struct why_answer *answer) {
+static void by_mounts(const struct prepared *prepared, const char *path, bool reads,
+                      struct why_answer *answer) {
     const struct hardened *hardened = prepared->hardened;
-    memory_owned char *path = match_path_clean(given);
-    answer->what = text_formatted("%s %s", reads ? "reading" : "writing to", path);
     for (size_t i = 0; i < hardened->decoys_count; i++)
         if (strcmp(path, hardened->decoys[i].path) == 0) {
             answer->rule = memory_copy_string("built-in: decoys");
             answer->note = memory_copy_string("a fake key stands there; opening it is recorded");
-            return NULL;
+            return;
         }
-    if (on_kernel_file(hardened->config->linux_config, path, reads, answer))
-        return NULL;
+    if (on_covered(hardened, path, reads, answer))
+        return;
     const struct oci_mount *mount = mount_of(hardened->config, path);
     if (mount != NULL) {
-        on_mount(mount, reads, answer);
-        return NULL;
+        on_mount(hardened, mount, path, reads, answer);
+        return;
     }
     if (reads || !hardened->config->root->readonly) {
         answer->allowed = true;
         answer->rule =
             memory_copy_string(reads ? "filesystem.readable: @image" : "filesystem.default: allow");
-        return NULL;
+        return;
     }
     for (size_t i = 0; i < hardened->scratch_count; i++)
         if (match_path_within(path, hardened->scratch[i].path)) {
             answer->allowed = true;
             scratch_line(prepared, hardened->scratch[i].path, answer);
             answer->note = memory_copy_string("it is gone with the container");
-            return NULL;
+            return;
         }
     answer->rule = memory_copy_string("filesystem.default: deny");
     answer->origin = memory_copy_string(policy_origin(prepared->policy, POLICY_FILESYSTEM_DEFAULT));
-    answer->remedy = harden_remedy("filesystem", "writable", path);
+    /* A JSON string is a YAML string too. */
+    json_owned struct json_writer remedy = {0};
+    text_append(&remedy.text, "filesystem: {writable: [\"@default\", ");
+    json_string(&remedy, path);
+    answer->remedy = text_formatted("%s]}", text_string(&remedy.text));
+}
+
+/* Landlock, behind the mounts: what they let through it may not. */
+static void by_access_plan(const struct prepared *prepared, const char *path, bool reads,
+                           struct why_answer *answer) {
+    const struct access_plan *plan = prepared->hardened->access;
+    if (plan == NULL || !answer->allowed ||
+        (reads ? access_plan_lets_read(plan, path) : access_plan_lets_write(plan, path)))
+        return;
+    enum policy_key key = reads ? POLICY_FILESYSTEM_READABLE : POLICY_FILESYSTEM_WRITABLE;
+    answer->allowed = false;
+    free(answer->origin);
+    answer->origin = memory_copy_string(policy_origin(prepared->policy, key));
+    memory_replace_string(&answer->rule, reads ? "filesystem.readable does not name it"
+                                               : "filesystem.writable does not name it");
+}
+
+struct error *why_path(const struct prepared *prepared, const char *given, bool reads,
+                       struct why_answer *answer) {
+    memory_owned char *path = match_path_clean(given);
+    answer->what = text_formatted("%s %s", reads ? "reading" : "writing to", path);
+    by_mounts(prepared, path, reads, answer);
+    by_access_plan(prepared, path, reads, answer);
     return NULL;
 }

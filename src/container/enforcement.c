@@ -140,6 +140,10 @@ static const struct change *degraded_find(const struct hardened *hardened, const
     return NULL;
 }
 
+static bool is_missing(const struct change *change) {
+    return change->reason != NULL && strcmp(change->reason, "mechanism.unavailable") == 0;
+}
+
 /* Every degradation, under its own name, is a mechanism that is not enforced; what is listed here holds
  * unless one says otherwise. */
 static void mechanism_or_degraded(struct enforcement *out, const struct hardened *hardened, const char *name,
@@ -149,8 +153,7 @@ static void mechanism_or_degraded(struct enforcement *out, const struct hardened
         mechanism_add(out, name, "enforced", how);
         return;
     }
-    bool missing = change->reason != NULL && strcmp(change->reason, "mechanism.unavailable") == 0;
-    mechanism_add(out, name, missing ? "unavailable" : "degraded", change->message);
+    mechanism_add(out, name, is_missing(change) ? "unavailable" : "degraded", change->message);
 }
 
 static size_t list_length(const struct oci_process *process) {
@@ -175,6 +178,10 @@ static void mechanisms_add(struct enforcement *out, const struct hardened *harde
                       "completed and read back at start");
     else
         mechanism_add(out, "network wall", "off", "network.mode: open");
+    if (hardened->access != NULL)
+        mechanism_add(out, "landlock", "enforced",
+                      hardened->access->reads ? "what may be read and what may be written"
+                                              : "a second layer: what may be written");
     mechanism_or_degraded(out, hardened, "system calls", "linux.seccomp",
                           "a seccomp filter denies; a user notification records");
     memory_owned char *capabilities =
@@ -198,8 +205,8 @@ static void mechanisms_add(struct enforcement *out, const struct hardened *harde
         const struct change *change = &hardened->changes[i];
         if (change->kind == CHANGE_DEGRADED && !text_starts_with(change->field, "linux.seccomp") &&
             !text_starts_with(change->field, "linux.resources.pids"))
-            mechanism_or_degraded(out, hardened, change->subject != NULL ? change->subject : change->field,
-                                  change->field, "");
+            mechanism_add(out, change->subject != NULL ? change->subject : change->field,
+                          is_missing(change) ? "unavailable" : "degraded", change->message);
     }
 }
 

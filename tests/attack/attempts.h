@@ -22,3 +22,7 @@ extern const struct attempt network_attempts[];
 int attempt_find_marker(int fd);
 /* The process that is attacked: $PEER, else the parent. */
 int attempt_peer(void);
+
+/* enforced.c: reads questions from standard input and prints what is so, a line each. */
+void enforced_calls(void); /* "NAME NUMBER ARGUMENT..." */
+void enforced_paths(void); /* paths: are they written to? */
