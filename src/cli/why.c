@@ -90,7 +90,7 @@ static struct error *ordinary(const struct runtime_options *runtime, struct prep
         "{\"type\":\"ipc\"},{\"type\":\"uts\"},{\"type\":\"cgroup\"}]}}";
     *out = (struct prepared){0};
     TRY(oci_config_parse("an ordinary container", text, sizeof text - 1, &out->config));
-    TRY(policy_select(runtime->policy_name, &out->policy));
+    TRY(container_policy(runtime, NULL, &out->policy));
     struct facts *facts = memory_zeroed(sizeof *facts);
     out->facts = facts;
     facts->root_fd = -1;
@@ -112,14 +112,7 @@ static struct error *of_container(const struct runtime_options *runtime, const c
     TRY(container_open(runtime->root, id, CONTAINER_UNLOCKED, &container));
     if (container->state == NULL)
         return error_new(ERROR_INVALID, "container %s has no state: its create was killed", id);
-    struct runtime_options stored = *runtime;
-    stored.policy_name = container->state->policy;
-    TRY(container_prepare(&stored, container->state->bundle, NULL, out));
-    if (container->state->policy_digest != NULL &&
-        strcmp(container->state->policy_digest, out->policy->digest) != 0)
-        fprintf(stderr, "pinfold: warning: the policy %s has changed since container %s was created\n",
-                out->policy->name, id);
-    return NULL;
+    return container_prepare_again(container, out);
 }
 
 /* --- the answer --- */
@@ -196,7 +189,7 @@ struct error *why_command(const struct global_options *global, int argc, char **
         return error_new(ERROR_USAGE, "why: a container, or a bundle and a policy, not both");
     struct runtime_options runtime = global->runtime;
     if (policy != NULL)
-        runtime.policy_name = policy;
+        runtime.policy_given = policy;
     prepared_owned struct prepared prepared = {0};
     if (id != NULL)
         TRY(of_container(&runtime, id, &prepared));

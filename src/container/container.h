@@ -46,6 +46,8 @@ struct prepared {
 /* Reads config.json and the policy, looks at the machine, hardens. Makes nothing. */
 fallible container_prepare(const struct runtime_options *runtime, const char *bundle, const char *config,
                            struct prepared *out);
+/* The same for a container that is there, under the policy that it was created with. */
+fallible container_prepare_again(const struct container *container, struct prepared *out);
 /* The effective policy of a container with these annotations (NULL: none). */
 fallible container_policy(const struct runtime_options *runtime, const struct string_map *annotations,
                           struct policy **out);

@@ -44,9 +44,7 @@ struct error *container_policy(const struct runtime_options *runtime, const stru
     return policy_resolve(&request, out);
 }
 
-struct error *container_prepare(const struct runtime_options *runtime, const char *bundle, const char *config,
-                                struct prepared *out) {
-    *out = (struct prepared){0};
+static struct error *read_config(const char *bundle, const char *config, struct prepared *out) {
     memory_owned char *path = config ? memory_copy_string(config) : text_formatted("%s/config.json", bundle);
     text_owned struct text bytes = {0};
     TRY(file_read(AT_FDCWD, path, SCHEMA_BYTES_MAX, &bytes));
@@ -58,14 +56,32 @@ struct error *container_prepare(const struct runtime_options *runtime, const cha
     if (out->config->linux_config == NULL)
         out->config->linux_config = memory_zeroed(sizeof *out->config->linux_config);
     mappings_complete(out->config);
-    TRY(container_policy(runtime, &out->config->annotations, &out->policy));
-    TRY(policy_gaps_check(out->policy));
+    return NULL;
+}
+
+static struct error *look_and_harden(const char *bundle, struct prepared *out) {
     TRY(lsm_label_mounts(out->config));
     TRY(facts_collect(out->config, bundle, out->policy, &out->facts));
     if (fault_without("landlock"))
         out->facts->has_landlock = false;
     TRY(harden(out->config, out->policy, out->facts, &out->hardened));
     return lsm_check(out->hardened->config->process, out->hardened->config->linux_config);
+}
+
+struct error *container_prepare(const struct runtime_options *runtime, const char *bundle, const char *config,
+                                struct prepared *out) {
+    *out = (struct prepared){0};
+    TRY(read_config(bundle, config, out));
+    TRY(container_policy(runtime, &out->config->annotations, &out->policy));
+    TRY(policy_gaps_check(out->policy));
+    return look_and_harden(bundle, out);
+}
+
+struct error *container_prepare_again(const struct container *container, struct prepared *out) {
+    *out = (struct prepared){0};
+    TRY(read_config(container->state->bundle, NULL, out));
+    TRY(container_stored_policy(container, &out->policy));
+    return look_and_harden(container->state->bundle, out);
 }
 
 bool container_keeps_groups(const struct oci_config *hardened) {

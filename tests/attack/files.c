@@ -189,6 +189,14 @@ static int data_hook(void) {
     return open("/data/.git/hooks/pre-commit", O_WRONLY | O_CREAT, 0755) < 0 ? -1 : 0;
 }
 
+static int data_hook_by_rename(void) {
+    if (rename("/data/.git", "/data/aside") < 0)
+        return -1;
+    if (mkdir("/data/.git", 0755) < 0 || mkdir("/data/.git/hooks", 0755) < 0)
+        return -1;
+    return data_hook();
+}
+
 const struct attempt file_attempts[] = {
     {"root_open", root_open},
     {"root_append", root_append},
@@ -230,5 +238,6 @@ const struct attempt file_attempts[] = {
     {"data_symlink", data_symlink},
     {"data_socket", data_socket},
     {"data_hook", data_hook},
+    {"data_hook_by_rename", data_hook_by_rename},
     {0},
 };

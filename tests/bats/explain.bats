@@ -104,6 +104,40 @@ teardown() { teardown_container; }
     ended 0 "3 one is denied"
 }
 
+@test "why HOST: names, names below, ports, addresses and ranges; a private address needs a line that says so" {
+    cat >"$WORK/policy.yaml" <<'YAML'
+version: 1
+network: {allowed_hosts: ["example.org", "*.cdn.example.net:8443", {host: 10.1.0.0/16, ports: [443], private: true}, "8.0.0.0/5:443"]}
+YAML
+    local question
+    for question in example.org example.org:443 EXAMPLE.ORG. a.cdn.example.net:8443 a.b.cdn.example.net:8443 10.1.2.3:443 8.8.8.8:443; do
+        run pf why --policy "$WORK/policy.yaml" "$question"
+        ended 0 "$WORK/policy.yaml:2:"
+    done
+    for question in example.org:22 www.example.org example.org.evil.net cdn.example.net:8443 xcdn.example.net:8443 a.cdn.example.net 10.2.0.1:443 \
+        10.1.2.3:80 169.254.169.254 127.0.0.1 "[2001:db8::1]:443"; do
+        run pf why --policy "$WORK/policy.yaml" "$question"
+        ended 3 "network.allowed_hosts does not name it"
+    done
+    for question in "*.example.org" "not a host" 10.0.0.0/8 https://example.org; do
+        run pf why --policy "$WORK/policy.yaml" "$question"
+        ended 1 host
+    done
+    run pf why example.org
+    ended 3 'network: {allowed_hosts: ["example.org'
+}
+
+@test "why --container: the policy that the container was created with" {
+    printf 'version: 1\ncredentials: {environment: [GITHUB_TOKEN]}\n' >"$WORK/policy.yaml"
+    POLICY=$WORK/policy.yaml
+    start_sleeper
+    POLICY=''
+    run pf why --container "$ID" ENV=GITHUB_TOKEN
+    ended 0 "credentials.environment: GITHUB_TOKEN ($WORK/policy.yaml:2:"
+    run pf why ENV=GITHUB_TOKEN
+    ended 3
+}
+
 # Both lists are lines "QUESTION allow|deny".
 agree() { # ASKED ENFORCED LEAST
     local differences
