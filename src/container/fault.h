@@ -11,6 +11,7 @@
 #include "base/error.h"
 
 #ifdef PINFOLD_FAULT_POINTS
+#define FAULT_BUILD true
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ static inline struct error *fault_fail(const char *name) {
     return fault_wanted("PINFOLD_FAIL", name) ? error_new(ERROR_UNAVAILABLE, "PINFOLD_FAIL=%s", name) : NULL;
 }
 #else
+#define FAULT_BUILD false
 static inline void fault_point(const char *name) {
     (void)name;
 }
