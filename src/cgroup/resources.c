@@ -141,8 +141,9 @@ static struct error *apply_devices(const struct cgroup *cgroup, const struct oci
         if (cgroup_word_in(cgroup->directories[i].controllers, ",", "devices"))
             return cgroup_v1_devices(cgroup->directories[i].path, resources->devices,
                                      resources->devices_count);
-    /* Without a cgroup, or for a user who may not load a device program, devices are kept away by mknod,
-     * which a user namespace does not have, and by its mounts, which are all nodev. */
+    /* Without a cgroup, or for a user who may not load a device program: a user namespace has no mknod, and
+     * what its owner mounts opens no device. So nothing opens but the nodes that were made or bound for
+     * linux.devices, with the rights of the caller. */
     if (cgroup->count == 0 || cgroup->rootless)
         return NULL;
     const struct cgroup_directory *unified = cgroup_unified_directory(cgroup);

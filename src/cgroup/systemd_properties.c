@@ -8,13 +8,13 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "cgroup/gvariant.h"
 #include "cgroup/systemd.h"
 #include "libocispec/names.h"
 
 #define ANNOTATION_PREFIX "org.systemd.property."
 #define PROPERTY_NAME_MAX 64
-#define BITMAP_BITS_MAX 8192
 #define USEC_PER_SECOND UINT64_C(1000000)
 #define DEFAULT_PERIOD UINT64_C(100000)
 
@@ -103,38 +103,24 @@ struct error *systemd_properties_from_annotations(const struct string_map *annot
 
 /* ---- bit maps ---- */
 
-static bool number_read(const char **next, unsigned long *number) {
-    if (**next < '0' || **next > '9')
-        return false;
-    char *end;
-    errno = 0;
-    *number = strtoul(*next, &end, 10);
-    *next = end;
-    return errno == 0 && *number < BITMAP_BITS_MAX;
-}
-
+/* The kernel's lists may have blanks and empty places, which a set has not. */
 struct error *systemd_bitmap(const char *field, const char *list, struct string_list *bytes) {
-    unsigned char map[BITMAP_BITS_MAX / 8] = {0};
+    text_owned struct text plain = {0};
+    memory_owned char *copy = memory_copy_string(list);
+    char *rest = NULL;
+    for (char *word = strtok_r(copy, ", \n", &rest); word != NULL; word = strtok_r(NULL, ", \n", &rest))
+        text_format(&plain, "%s%s", plain.length > 0 ? "," : "", word);
+    struct oci_index_set set = {0};
+    if (plain.length > 0 && !oci_index_set_parse(text_string(&plain), &set))
+        return error_new(ERROR_INVALID, "%s: \"%s\" is not allowed; numbers and ranges such as 0-3,8 are",
+                         field, list);
+    const size_t word_bytes = sizeof set.words[0];
+    unsigned map[OCI_INDEX_COUNT / 8];
     size_t used = 0;
-    const char *next = list;
-    while (*next != '\0') {
-        next += strspn(next, ", \n");
-        if (*next == '\0')
-            break;
-        unsigned long first;
-        bool valid = number_read(&next, &first);
-        unsigned long last = first;
-        if (valid && *next == '-') {
-            next++;
-            valid = number_read(&next, &last) && last >= first;
-        }
-        if (!valid || (*next != '\0' && strchr(", \n", *next) == NULL))
-            return error_new(ERROR_INVALID, "%s: \"%s\" is not allowed; numbers and ranges such as 0-3,8 are",
-                             field, list);
-        for (unsigned long bit = first; bit <= last; bit++)
-            map[bit / 8] |= (unsigned char)(1u << bit % 8);
-        if (last / 8 + 1 > used)
-            used = last / 8 + 1;
+    for (size_t i = 0; i < OCI_INDEX_COUNT / 8; i++) {
+        map[i] = set.words[i / word_bytes] >> (8 * (i % word_bytes)) & 0xff;
+        if (map[i] != 0)
+            used = i + 1;
     }
     for (size_t i = 0; i < used; i++)
         string_list_append_owned(bytes, text_formatted("%u", map[i]));
