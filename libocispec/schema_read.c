@@ -589,10 +589,14 @@ static int event_array_begin(void *context) {
 
 static int event_array_end(void *context) {
     struct reader *reader = context;
-    if (reader->skipped > 0)
+    if (reader->skipped > 0) {
         reader->skipped--;
-    else
-        reader->depth--;
+        return 1;
+    }
+    const struct frame *array = &reader->frames[--reader->depth];
+    struct string_list *list = schema_member(array->field, array->object);
+    if (array->kind == FRAME_STRINGS && list->items == NULL)
+        list->items = memory_zeroed(sizeof *list->items); /* [] is there, and empty */
     return 1;
 }
 

@@ -386,7 +386,7 @@ static fallible program_flags(const struct oci_seccomp *const *documents, size_t
     bool given = false;
     for (size_t i = 0; i < count; i++)
         if (documents[i] != NULL) {
-            given |= documents[i]->flags.count > 0;
+            given |= documents[i]->flags.items != NULL; /* by an empty list, too */
             TRY(flags_parse(&documents[i]->flags, &program->flags));
         }
     /* The speculation mitigation that a filter switches on by default costs every indirect branch of the

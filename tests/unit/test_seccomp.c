@@ -277,6 +277,33 @@ static void newer_than_the_profile(void **state) {
     }
 }
 
+/* runtime-spec, "seccomp": `flags` is what is given to seccomp(2); the default is for who gives none. */
+static void no_flag_is_not_the_default(void **state) {
+    (void)state;
+    static const struct {
+        const char *member;
+        unsigned flags;
+    } rows[] = {{"", SECCOMP_FILTER_FLAG_SPEC_ALLOW},
+                {",\"flags\":[]", 0},
+                {",\"flags\":[\"SECCOMP_FILTER_FLAG_LOG\"]", SECCOMP_FILTER_FLAG_LOG}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char *text = text_formatted(
+            "{\"ociVersion\":\"1.2.0\",\"root\":{\"path\":\"r\"},\"linux\":{\"seccomp\":{\"defaultAction\":"
+            "\"SCMP_ACT_ALLOW\"%s}}}",
+            rows[i].member);
+        struct oci_config *config = NULL;
+        succeed(oci_config_parse("config.json", text, strlen(text), &config));
+        const struct oci_seccomp *copy = schema_copy(&oci_seccomp_schema, config->linux_config->seccomp);
+        struct seccomp_program program;
+        succeed(seccomp_compile((const struct oci_seccomp *const[]){copy}, 1, NULL, &program));
+        assert_int_equal(program.flags, rows[i].flags);
+        seccomp_program_free(&program);
+        schema_free(&oci_seccomp_schema, (void *)copy);
+        oci_config_free(config);
+        free(text);
+    }
+}
+
 static void unknown_names_and_allowed_calls(void **state) {
     (void)state;
     struct oci_seccomp *profile = document("SCMP_ACT_ALLOW");
@@ -558,6 +585,7 @@ int main(void) {
         cmocka_unit_test(observed_calls),
         cmocka_unit_test(earlier_documents_are_final),
         cmocka_unit_test(newer_than_the_profile),
+        cmocka_unit_test(no_flag_is_not_the_default),
         cmocka_unit_test(unknown_names_and_allowed_calls),
         cmocka_unit_test(denied_beside_an_agent),
         cmocka_unit_test(rules_of_profiles),
