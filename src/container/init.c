@@ -57,9 +57,13 @@ static struct error *wall_build(const struct init_plan *plan) {
 
 struct error *init_in_stage(void *data) {
     const struct init_plan *plan = data;
-    if (plan->hardened->wall && namespace_plan_joins(plan->namespaces, CLONE_NEWNET))
-        return error_context(wall_build(plan), "network wall");
-    return NULL;
+    if (!plan->hardened->wall || !namespace_plan_joins(plan->namespaces, CLONE_NEWNET))
+        return NULL;
+    /* This process is in the namespace already: a delete that takes the wall down either sees it or is done.
+     */
+    fd_owned int lock = -1;
+    TRY(container_lock_walls(plan->state_directory, &lock));
+    return error_context(wall_build(plan), "network wall");
 }
 
 static struct error *network_prepare(const struct init_plan *plan) {
@@ -260,7 +264,18 @@ static struct error *cgroup_view_make(const struct init_plan *plan) {
         !plan->cgroup->unified || plan->cgroup->count == 0)
         return NULL;
     fd_owned int view = -1;
-    TRY(mount_new("cgroup2", "cgroup", NULL, 0, &view));
+    struct error *error = mount_new("cgroup2", "cgroup", NULL, 0, &view);
+    if (error != NULL && (error->number == EPERM || error->number == EACCES)) {
+        /* A security module may refuse it to a user namespace. Then a copy of the container's own directory,
+         * as the machine's mount shows it. */
+        error_free(error);
+        const char *path = plan->cgroup->directories[0].path;
+        fd_owned int directory = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (directory < 0)
+            return error_system(errno, "open", "%s", path);
+        error = mount_copy(directory, false, path, &view);
+    }
+    TRY(error_context(error, "the view of the container's cgroup"));
     mount_set_add_cgroup_view(plan->mounts, "", fd_take(&view));
     return NULL;
 }

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "container/container.h"
+#include "container/fault.h"
 #include "container/hooks.h"
 #include "container/init.h"
 #include "container/members.h"
@@ -133,8 +134,9 @@ static bool pids_contain(const pid_t *pids, size_t count, pid_t pid) {
 }
 
 /* Processes of a cgroup, MEMBERS_AT_ONCE at most. A number may have become another process's since the cgroup
- * was read: each is opened first, and signalled if the cgroup, read once more, still has it. */
-static struct error *members_signal(const struct cgroup *cgroup, const pid_t *pids, size_t count,
+ * was read: each is opened first, and signalled if the cgroup, read once more, still has it and it is not
+ * another's. */
+static struct error *members_signal(const struct container_state *state, const pid_t *pids, size_t count,
                                     int signal) {
     int pidfds[MEMBERS_AT_ONCE];
     struct error *error = NULL;
@@ -148,9 +150,9 @@ static struct error *members_signal(const struct cgroup *cgroup, const pid_t *pi
     }
     memory_owned pid_t *now = NULL;
     size_t now_count = 0;
-    struct error *unread = cgroup_processes(cgroup, &now, &now_count);
+    struct error *unread = cgroup_processes(state->cgroup, &now, &now_count);
     for (size_t i = 0; i < count; i++) {
-        if (pidfds[i] >= 0 && pids_contain(now, now_count, pids[i]) &&
+        if (pidfds[i] >= 0 && pids_contain(now, now_count, pids[i]) && !members_is_foreign(state, pids[i]) &&
             sys_pidfd_send_signal(pidfds[i], signal) < 0 && errno != ESRCH && error == NULL)
             error = error_system(errno, "kill", "process %d of the container", (int)pids[i]);
         fd_close(pidfds[i]);
@@ -174,11 +176,11 @@ static struct error *processes_signal(const struct container_state *state, int s
         done = memory_resize(done, before + count, sizeof *done);
         size_t due = before;
         for (size_t i = 0; i < count; i++)
-            if (!pids_contain(done, before, pids[i]) && !members_is_foreign(state, pids[i]))
+            if (!pids_contain(done, before, pids[i]))
                 done[due++] = pids[i];
         while (*signalled < due) {
             size_t some = due - *signalled < MEMBERS_AT_ONCE ? due - *signalled : MEMBERS_AT_ONCE;
-            TRY(members_signal(cgroup, done + *signalled, some, signal));
+            TRY(members_signal(state, done + *signalled, some, signal));
             *signalled += some;
         }
         if (due == before)
@@ -270,8 +272,13 @@ static bool has_processes(uint64_t network_inode) {
 
 static struct error *wall_take_down(const struct container *container) {
     const struct container_state *state = container->state;
-    if (!state->wall || state->network_path == NULL || has_processes(state->network_inode))
+    if (!state->wall || state->network_path == NULL)
         return NULL;
+    fd_owned int lock = -1;
+    TRY(container_lock_walls(container->directory, &lock));
+    if (has_processes(state->network_inode))
+        return NULL;
+    fault_pause("wall-unused");
     fd_owned int network = open(state->network_path, O_RDONLY | O_CLOEXEC);
     struct stat status;
     if (network < 0 || fstat(network, &status) < 0 || status.st_ino != state->network_inode)

@@ -50,12 +50,14 @@ void members_note(struct container_state *state, const struct oci_config *config
 }
 
 bool members_is_foreign(const struct container_state *state, pid_t pid) {
-    if (pid == state->init.pid || cgroups_are_ours(state))
+    if (cgroups_are_ours(state))
+        return false;
+    fd_owned int init = -1;
+    process_open(&state->init, &init);
+    if (init >= 0 && pid == state->init.pid)
         return false;
     if (state->mount_namespace != 0)
         return mount_namespace_of(pid) != state->mount_namespace;
-    fd_owned int init = -1;
-    process_open(&state->init, &init);
     return init < 0 || !same_mount_namespace((pid_t)state->init.pid, pid);
 }
 

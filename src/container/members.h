@@ -9,7 +9,9 @@
 
 /* Notes in the state how members are told, once init has its namespaces. */
 void members_note(struct container_state *state, const struct oci_config *config);
-/* Whether a process that was found in the container's cgroup is another's. */
+/* Whether a process that was found in the container's cgroup is another's. By its number: ask after it was
+ * opened (members_is_foreign answers for whoever has the number now, a pidfd reaches only who had it then).
+ */
 bool members_is_foreign(const struct container_state *state, pid_t pid);
 /* Ends what init has left in a process-id namespace that it shared, where there is no cgroup of the
  * container's own to end it by. */

@@ -143,6 +143,17 @@ struct error *container_make(const char *root, const char *id, struct container 
     return NULL;
 }
 
+struct error *container_lock_walls(int directory, int *lock) {
+    fd_owned int root = openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root < 0)
+        return error_system(errno, "open", "the directory of the containers' states");
+    while (flock(root, LOCK_EX) < 0)
+        if (errno != EINTR)
+            return error_system(errno, "lock", "the directory of the containers' states");
+    *lock = fd_take(&root);
+    return NULL;
+}
+
 /* state NULL where there is no state file: create was killed before it wrote any, or is about to. */
 static struct error *state_read(struct container *container) {
     text_owned struct text bytes = {0};

@@ -64,6 +64,10 @@ fallible container_make(const char *root, const char *id, struct container **out
 /* Opens ROOT/ID and reads its state; ERROR_CONTAINER_MISSING when it is not there. */
 fallible container_open(const char *root, const char *id, enum container_lock lock, struct container **out);
 fallible container_save(const struct container *container);
+/* Among the containers of one --root: who puts up or takes down the wall of a network namespace that outlives
+ * them holds it, so that nobody takes down what another has just joined. `directory`: a container's; *lock is
+ * the caller's to close. */
+fallible container_lock_walls(int directory, int *lock);
 /* The configuration as it was really applied, kept in the state directory: exec, update and the hooks at the
  * end start from it. */
 fallible container_store_config(const struct container *container, const struct oci_config *config);

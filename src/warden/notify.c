@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 
 #include "base/json.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "sys/syscalls.h"
 #include "warden/mutation.h"
@@ -182,11 +183,32 @@ static void deny_mutation(struct warden_context *context, int listener, const st
 
 /* --- the entry --- */
 
+static const struct warden_rules *rules_of(struct warden_context *context) {
+    const struct warden_rules *rules;
+    struct error *error = warden_plan_rules(context->plan, &rules);
+    if (error == NULL)
+        return rules;
+    memory_owned char *message = text_formatted(
+        "What this sandbox denies cannot be told from what it observes: %s. Every such call is denied.",
+        error->message);
+    const struct record_event event = {.class_id = RECORD_FINDING,
+                                       .activity_id = 1,
+                                       .action = RECORD_DENIED,
+                                       .reason = "mechanism.unavailable",
+                                       .message = message,
+                                       .rule = "promise: denial records",
+                                       .rule_origin = context->policy_origin,
+                                       .subject = "seccomp"};
+    error_ignore(record_write(context->log, &event)); /* counted by the log */
+    error_free(error);
+    return rules;
+}
+
 static void notification_handle(struct warden_context *context, int listener,
                                 const struct seccomp_notif *request, const char *exec_id) {
     char call[64];
     syscall_name(request->data.arch, request->data.nr, call, sizeof call);
-    const struct warden_rules *rules = warden_plan_rules(context->plan);
+    const struct warden_rules *rules = rules_of(context);
     const struct oci_seccomp_rule *rule = rule_find(rules->denied, call, &request->data);
     if (rule != NULL) {
         int error = rule->errno_return.set ? (int)rule->errno_return.value : EPERM;

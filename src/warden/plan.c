@@ -73,18 +73,15 @@ struct error *warden_plan_read(int sealed, struct warden_plan *out) {
     return NULL;
 }
 
-const struct warden_rules *warden_plan_rules(struct warden_plan *plan) {
-    if (plan->unread_rules != NULL) {
-        void *read = NULL;
-        struct error *error = schema_read(&rules_schema, "the warden's rules", plan->unread_rules,
-                                          strlen(plan->unread_rules), &read);
-        if (error == NULL) {
-            memory_owned struct warden_rules *rules = read;
-            plan->rules = *rules;
-        }
-        error_ignore(error); /* with no rule everything is denied */
-        free(plan->unread_rules);
-        plan->unread_rules = NULL;
-    }
-    return &plan->rules;
+struct error *warden_plan_rules(struct warden_plan *plan, const struct warden_rules **out) {
+    *out = &plan->rules;
+    memory_owned char *text = plan->unread_rules;
+    if (text == NULL)
+        return NULL;
+    plan->unread_rules = NULL;
+    void *read = NULL;
+    TRY(schema_read(&rules_schema, "the warden's rules", text, strlen(text), &read));
+    memory_owned struct warden_rules *rules = read;
+    plan->rules = *rules;
+    return NULL;
 }

@@ -44,9 +44,9 @@ struct warden_plan {
 /* Reads a sealed plan. Its rules, which are four fifths of it, stay text until the first call is to be
  * judged: many a container makes none. */
 fallible warden_plan_read(int sealed, struct warden_plan *out);
-/* The plan's rules; none at all, so that every call which is asked about is denied, should they not be
- * readable. */
-const struct warden_rules *warden_plan_rules(struct warden_plan *plan);
+/* The plan's rules. Should they not be readable, that is said once, and there are none: every call which is
+ * asked about is denied. */
+fallible warden_plan_rules(struct warden_plan *plan, const struct warden_rules **out);
 
 /* Starts it. `init_channel`: the warden's end of the socket pair whose other end init has; `listening`: the
  * socket that start and exec connect to; `init_pidfd`. The caller keeps its descriptors. It reports through

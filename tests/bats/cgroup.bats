@@ -324,6 +324,33 @@ in_private_cgroups() { # WORD...: "/" is a cgroup of this test
     is "$code" 0
 }
 
+@test "kill --all: a process that has got the number of an init that is gone is spared, too" {
+    mount=$(awk '$3 == "cgroup" && "," $4 "," ~ ",freezer," { print $2; exit }' /proc/mounts)
+    [ -n "$mount" ] || skip "no v1 freezer hierarchy"
+    own=$(awk -F: '$2 == "freezer" { print $3 }' /proc/self/cgroup)
+    place=$mount${own%/}/$ID-mine
+    mkdir "$place"
+    configure --arg path "${own%/}/$ID-mine" '.linux.cgroupsPath = $path'
+    start_sleeper
+    kill -9 "$(state_of .pid)"
+    wait_status stopped
+    sleep 3000 3>&- &
+    other=$!
+    echo "$other" >"$place/cgroup.procs"
+    # as if the kernel had given the number again
+    jq --argjson pid "$other" '.init.pid = $pid' "$STATE/$ID/state.json" >"$WORK/state.json"
+    cp "$WORK/state.json" "$STATE/$ID/state.json"
+    pf kill --all "$ID" KILL || :
+    code=0
+    kill -0 "$other" || code=1
+    pf delete --force "$ID"
+    kill -0 "$other" || code=2
+    kill "$other"
+    wait "$other" 2>/dev/null || :
+    rmdir "$place"
+    is "$code" 0
+}
+
 @test "delete: what init has left in a process-id namespace that it joined ends, without a cgroup too" {
     configure '.linux.resources = {} | .linux.namespaces |= map(select(.type != "cgroup" and .type != "pid"))'
     script_is 'sleep 4321 & sleep 4321 & wait'

@@ -186,3 +186,34 @@ while True:
     is "$code" 0
     is "$left" ""
 }
+
+@test "the wall of a network namespace is not taken down from under who has just joined it" {
+    [ -x "${PINFOLD_FAULTS-}" ] || skip "no build with fault points (make pinfold-faults)"
+    name=$ID-ns
+    ip netns add "$name"
+    configure --arg path "/run/netns/$name" '.linux.namespaces |= map(if .type == "network" then .path = $path else . end)'
+    command_is sleep 1000
+    pf_create
+    # delete has seen that nobody is in the namespace any more, and waits
+    PINFOLD_PAUSE=wall-unused timeout 60 "$PINFOLD_FAULTS" --root "$STATE" delete --force "$ID" >"$WORK/deleted" 2>&1 3>&- &
+    deleting=$!
+    paused() { delete=$(pgrep -P "$deleting") && grep -q '^State:.T' "/proc/$delete/status"; }
+    wait_for paused
+    first=$ID ID=$ID-second LOG=$LOGS/$ID-second.jsonl
+    pf_create &
+    joining=$!
+    # it waits for the delete to be done, or (which it must not) has joined what is about to go
+    settled() { grep -q -- '-> FLOCK' /proc/locks || [ ! -d "/proc/$joining" ] || ip netns pids "$name" | grep -q .; }
+    wait_for settled
+    kill -CONT "$delete"
+    wait "$deleting"
+    wait "$joining"
+    pf start "$ID"
+    rules=$(ip netns exec "$name" nft list ruleset)
+    pf delete --force "$ID"
+    left=$(ip netns exec "$name" nft list ruleset)
+    ip netns del "$name"
+    rm -f "$LOGS/$first.jsonl"
+    contains "$rules" "table inet pinfold"
+    is "$left" ""
+}

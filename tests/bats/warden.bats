@@ -78,6 +78,18 @@ observer() {
     is "$(wardens)" ""
 }
 
+@test "one that a busy machine holds up when the container ends still writes the end" {
+    start_sleeper
+    warden=$(observer) pid=$(state_of .pid)
+    kill -STOP "$warden"
+    kill -9 "$pid"
+    sleep 0.4 # longer than the guardian waits for one that sleeps
+    kill -CONT "$warden"
+    wait_status stopped
+    has_record container.ended
+    is "$(records '.status_detail == "warden.lost"')" ""
+}
+
 @test "it is lost: the container is stopped within a second, and the loss is recorded" {
     start_sleeper
     pid=$(state_of .pid)
