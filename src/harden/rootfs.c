@@ -90,10 +90,14 @@ static void add_scratch(struct hardened *hardened, char *path, enum scratch_kind
 }
 
 static const char *place_of(const struct oci_config *config, const struct facts *facts, const char *item,
-                            bool *by_name) {
+                            bool *by_name, char **below_home) {
     *by_name = true;
     if (strcmp(item, "~") == 0)
         return facts->container_home;
+    if (text_starts_with(item, "~/") && facts->container_home != NULL) {
+        *below_home = text_formatted("%s%s", facts->container_home, item + 1);
+        return *below_home;
+    }
     if (strcmp(item, "@cwd") == 0)
         return config->process != NULL ? config->process->cwd : NULL;
     *by_name = false;
@@ -104,7 +108,8 @@ static void add_places(const struct string_list *items, const struct facts *fact
                        struct hardened *hardened) {
     for (size_t i = 0; i < items->count; i++) {
         bool by_name;
-        const char *place = place_of(hardened->config, facts, items->items[i], &by_name);
+        memory_owned char *below_home = NULL;
+        const char *place = place_of(hardened->config, facts, items->items[i], &by_name, &below_home);
         if (place == NULL || place[0] != '/')
             continue;
         char *path = match_path_clean(place);

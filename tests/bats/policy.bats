@@ -245,6 +245,24 @@ policy_file() { # PATH LINE...
     ended 1 "1 warning"
 }
 
+@test "limits of memory and processors bound what the engine asks for; ~/x is below the home" {
+    policy_file "$WORK/p.yaml" 'limits: {memory: 64MiB, cpus: 0.5}' 'filesystem: {scratch: ["~/.cache"]}'
+    configure '.linux.resources.memory.limit = 1073741824 | .linux.resources.cpu = {quota: 30000, period: 100000}'
+    script_is 'mkdir /root/.cache/x && echo written; mkdir /root/x || echo denied'
+    run pf --policy "$WORK/p.yaml" explain --bundle "$BUNDLE" --json
+    ended 0
+    [ "$(jq .config.linux.resources.memory.limit <<<"$output")" = 67108864 ]
+    [ "$(jq .config.linux.resources.cpu.quota <<<"$output")" = 30000 ] # less than the policy's half
+    configure '.linux.resources.cpu.quota = 200000'
+    run pf --policy "$WORK/p.yaml" explain --bundle "$BUNDLE" --json
+    [ "$(jq .config.linux.resources.cpu.quota <<<"$output")" = 50000 ]
+    configure 'del(.linux.resources)'
+    policy_file "$WORK/p.yaml" 'filesystem: {scratch: ["~/.cache"]}'
+    POLICY=$WORK/p.yaml run pf_run
+    ended 0 written
+    contains "$output" denied
+}
+
 @test "policy list and schema" {
     policy_file /etc/pinfold/policies/mine.yaml 'network: {mode: none}'
     run pf policy list
