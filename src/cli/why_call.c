@@ -105,6 +105,15 @@ struct error *why_call(const struct prepared *prepared, const char *subject, str
     const struct oci_seccomp *decided = NULL;
     TRY(decided_by(hardened, number, arguments, &decided));
     answer->allowed = decided == NULL;
+    if (decided == hardened->denied && decided != NULL &&
+        (verdict & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF &&
+        prepared->policy->on_denied_action == POLICY_DENIED_LOG_ONLY) {
+        answer->allowed = true;
+        answer->rule = memory_copy_string("on_denied_action: log_only");
+        answer->origin = memory_copy_string(policy_origin(prepared->policy, POLICY_ON_DENIED_ACTION));
+        answer->note = memory_copy_string("it is recorded, and denied otherwise");
+        return NULL;
+    }
     if (answer->allowed) {
         answer->rule = memory_copy_string("no rule denies it");
         if (strchr(subject, '(') == NULL && harden_seccomp_reason(name) != NULL)

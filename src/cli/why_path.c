@@ -106,8 +106,10 @@ static void by_mounts(const struct prepared *prepared, const char *path, bool re
     }
     if (reads || !hardened->config->root->readonly) {
         answer->allowed = true;
-        answer->rule =
-            memory_copy_string(reads ? "filesystem.readable: @image" : "filesystem.default: allow");
+        answer->rule = memory_copy_string(reads ? "filesystem.readable: @image"
+                                          : prepared->policy->on_denied_action == POLICY_DENIED_LOG_ONLY
+                                              ? "on_denied_action: log_only"
+                                              : "filesystem.default: allow");
         return;
     }
     for (size_t i = 0; i < hardened->scratch_count; i++)

@@ -162,12 +162,15 @@ static size_t list_length(const struct oci_process *process) {
 
 static void mechanisms_add(struct enforcement *out, const struct hardened *hardened,
                            const struct policy *policy, const struct facts *facts) {
+    static const char learning_how[] =
+        "on_denied_action: log_only: what would be denied is recorded and let through";
+    const bool learning = policy->on_denied_action == POLICY_DENIED_LOG_ONLY;
     const struct oci_config *config = hardened->config;
     if (config->root->readonly)
         mechanism_add(out, "root file system", "enforced",
                       "a read-only mount; writable are the places below and what is mounted writable");
     else
-        mechanism_add(out, "root file system", "off", "filesystem.default: allow");
+        mechanism_add(out, "root file system", "off", learning ? learning_how : "filesystem.default: allow");
     mechanism_add(out, "credentials", policy->inherit_user_credentials ? "off" : "enforced",
                   policy->inherit_user_credentials
                       ? "credentials.inherit_user_credentials: true"
@@ -182,8 +185,11 @@ static void mechanisms_add(struct enforcement *out, const struct hardened *harde
         mechanism_add(out, "landlock", "enforced",
                       hardened->access->reads ? "what may be read and what may be written"
                                               : "a second layer: what may be written");
-    mechanism_or_degraded(out, hardened, "system calls", "linux.seccomp",
-                          "a seccomp filter denies; a user notification records");
+    if (learning)
+        mechanism_add(out, "system calls", "off", learning_how);
+    else
+        mechanism_or_degraded(out, hardened, "system calls", "linux.seccomp",
+                              "a seccomp filter denies; a user notification records");
     memory_owned char *capabilities =
         text_formatted("%zu are left in the bounding set", list_length(config->process));
     mechanism_add(out, "capabilities", "enforced", capabilities);

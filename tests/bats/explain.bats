@@ -127,6 +127,17 @@ YAML
     ended 3 'network: {allowed_hosts: ["example.org'
 }
 
+@test "explain and why: while a policy learns, what is let through is not called denied" {
+    printf 'version: 1\non_denied_action: log_only\n' >"$WORK/policy.yaml"
+    POLICY=$WORK/policy.yaml
+    script_is 'mount -t tmpfs none /tmp; touch /made && echo made'
+    run pf why mount /made
+    ended 0 "on_denied_action: log_only"
+    run pf_run
+    contains "$output" made
+    is "$(pf explain --json --bundle "$BUNDLE" | jq -r '.mechanisms[] | select(.name == "root file system" or .name == "system calls") | .state' | xargs)" "off off"
+}
+
 @test "why --container: the policy that the container was created with" {
     printf 'version: 1\ncredentials: {environment: [GITHUB_TOKEN]}\n' >"$WORK/policy.yaml"
     POLICY=$WORK/policy.yaml
