@@ -23,6 +23,18 @@ bool harden_device_is_standard(char type, unsigned major, unsigned minor) {
     }
 }
 
+/* Documentation/admin-guide/devices.txt: 195 is NVIDIA's, 226 the DRM's; what takes a number as it loads
+ * (nvidia-uvm, kfd) gets one of the last two ranges. Memory, disks, KVM and FUSE have none of these. */
+bool harden_device_is_gpu(const char *path, char type, int64_t major) {
+    static const char *const names[] = {"/dev/nvidia", "/dev/dri/", "/dev/kfd"};
+    bool number =
+        major == 195 || major == 226 || (major >= 234 && major <= 254) || (major >= 384 && major <= 511);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (number && (type == 'c' || type == 'u') && text_starts_with(path, names[i]))
+            return true;
+    return false;
+}
+
 static bool is_standard(const struct oci_device *device) {
     if (device->type == NULL)
         return false;
@@ -42,7 +54,9 @@ static void remove_devices(struct oci_linux *linux_config, const struct policy *
     for (size_t i = 0; i < linux_config->devices_count; i++) {
         struct oci_device *device = &linux_config->devices[i];
         if (is_standard(device) ||
-            (device->path != NULL && string_list_contains(&policy->credential_mounts.values, device->path))) {
+            (device->path != NULL && string_list_contains(&policy->credential_mounts.values, device->path)) ||
+            (policy->gpu && device->path != NULL && device->type != NULL &&
+             harden_device_is_gpu(device->path, device->type[0], device->major))) {
             linux_config->devices[kept++] = *device;
             continue;
         }

@@ -188,7 +188,8 @@ static fallible judge_place(struct candidate *candidate, enum verdict *verdict) 
         if (fact->engine_made || fact->engine_volume)
             return NULL;
         if (strcmp(place, "/dev") == 0) {
-            if (S_ISDIR(fact->status.st_mode) && !match_path_within(candidate->source, "/dev/shm"))
+            if (S_ISDIR(fact->status.st_mode) && !match_path_within(candidate->source, "/dev/shm") &&
+                !(candidate->policy->gpu && strcmp(candidate->source, "/dev/dri") == 0))
                 *verdict = remove_device(candidate);
             return NULL;
         }
@@ -212,6 +213,10 @@ static fallible judge_place(struct candidate *candidate, enum verdict *verdict) 
 static bool is_foreign_device(const struct candidate *candidate) {
     const struct stat *status = &candidate->fact->status;
     if (!S_ISCHR(status->st_mode) && !S_ISBLK(status->st_mode))
+        return false;
+    if (candidate->policy->gpu &&
+        harden_device_is_gpu(candidate->source, S_ISCHR(status->st_mode) ? 'c' : 'b',
+                             candidate->fact->device_major))
         return false;
     return !harden_device_is_standard(S_ISCHR(status->st_mode) ? 'c' : 'b', candidate->fact->device_major,
                                       candidate->fact->device_minor);
@@ -277,20 +282,24 @@ static void judge_options(struct candidate *candidate) {
 }
 
 /* What is mounted in the container, a cover of a credential say, would be mounted on the host as well, and
- * stay there. The other direction is what a volume is shared for. "slave" alone leaves the mounts below as
- * they are on the host. */
+ * stay there. And what the host mounts below the source later, nobody has judged: a line that names the mount
+ * lets it through. "slave" alone leaves the mounts below as they are on the host. */
 static void judge_propagation(struct candidate *candidate) {
-    static const char *const words[] = {"shared", "rshared", "slave", NULL};
+    static const char *const words[] = {"shared", "rshared", "slave", "rslave", NULL};
     struct oci_mount *mount = candidate->mount;
+    const char *allowed = is_granted(candidate, true) ? "rslave" : "rprivate";
     for (size_t i = 0; i < mount->options.count; i++) {
         int word = oci_name_index(words, mount->options.items[i]);
-        if (word < 0)
+        if (word < 0 || strcmp(words[word], allowed) == 0)
             continue;
-        memory_replace_string(&mount->options.items[i], "rslave");
-        harden_note(candidate->hardened, CHANGE_SET, "mounts", candidate->destination, NULL,
-                    "built-in: nothing is mounted on the host", NULL,
-                    "%s is rslave instead of %s: it hears of the host's mounts, and the host of none",
-                    candidate->destination, words[word]);
+        memory_replace_string(&mount->options.items[i], allowed);
+        memory_owned char *remedy = harden_remedy("credentials", "mounts", candidate->destination);
+        harden_note(
+            candidate->hardened, CHANGE_SET, "mounts", candidate->destination, NULL,
+            "built-in: no mount goes in or out", strcmp(allowed, "rprivate") == 0 ? remedy : NULL,
+            "%s is %s instead of %s: what the host mounts there later %s, and the host hears of nothing",
+            candidate->destination, allowed, words[word],
+            strcmp(allowed, "rprivate") == 0 ? "nobody has judged" : "is seen");
     }
 }
 

@@ -2,6 +2,8 @@
  * notes what it did. All pure: nothing here may call the kernel, not even stat. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/error.h"
 #include "facts/facts.h"
 #include "harden/harden.h"
@@ -51,6 +53,8 @@ fallible harden_namespaces(const struct policy *policy, const struct facts *fact
 /* devices.c */
 void harden_devices(const struct policy *policy, struct hardened *hardened);
 bool harden_device_is_standard(char type, unsigned major, unsigned minor);
+/* What processes.gpu lets through: by its name, and a number that a graphics driver can have. */
+bool harden_device_is_gpu(const char *path, char type, int64_t major);
 
 /* annotations.c: those that count for nothing, and what else the policy has to say about itself */
 void harden_annotations(const struct policy *policy, struct hardened *hardened);

@@ -56,17 +56,8 @@ fallible harden_hidden(const struct policy *policy, const struct facts *facts, s
         memory_owned char *below_home = line[0] == '~' && line[1] == '/' && facts->container_home != NULL
                                             ? text_formatted("%s%s", facts->container_home, line + 1)
                                             : NULL;
-        if (below_home != NULL || line[0] == '/') {
+        if (below_home != NULL || line[0] == '/')
             TRY(hide_line(policy, facts, i, below_home != NULL ? below_home : line, hardened));
-            continue;
-        }
-        for (size_t m = 0; m < hardened->config->mounts_count; m++) {
-            const struct mount_fact *fact = hardened->mount_sources[m];
-            if (fact == NULL || !facts_is_directory(fact))
-                continue;
-            memory_owned char *joined = facts_join(hardened->config->mounts[m].destination, line);
-            TRY(hide_line(policy, facts, i, joined, hardened));
-        }
     }
     return NULL;
 }

@@ -83,6 +83,165 @@ make_root_writable() {
     contains "$(cat "$WORK/out")" given
 }
 
+# -- readable -----------------------------------------------------------------------------------------------------
+
+policy() { # YAML: the policy of what follows
+    printf 'version: 1\n%s\n' "$1" >"$WORK/policy.yaml"
+    POLICY=$WORK/policy.yaml
+}
+# /data has a secret, /work is the project; both belong to everybody, so that only the sandbox denies.
+secret() {
+    mkdir "$WORK/data"
+    echo top-secret >"$WORK/data/file"
+    echo project >"$WORK/project/file"
+    chmod -R a+rwX "$WORK/data" "$WORK/project"
+    mount_at /data "$WORK/data" "${1:-ro}"
+    mount_at /work "$WORK/project" "${2:-rw}"
+}
+
+@test "readable: what no line names is EACCES, for root and for uid 1000; in exec too" {
+    secret
+    look='cat /data/file; ls /data; cat /etc/passwd; cat /work/file; cat /proc/self/comm; echo x >/work/new && rm /work/new && echo written'
+    script_is "$look"
+    POLICY=unconfined run pf_run
+    contains "$output" top-secret
+    policy 'filesystem: {readable: [/bin, /usr, /lib, /work]}'
+    for user in 0 1000; do
+        configure --argjson user "$user" '.process.user = {uid: $user, gid: $user}'
+        script_is "$look"
+        run pf_run
+        lacks "$output" top-secret
+        lacks "$output" root:x:0
+        is "$(grep -c "Permission denied" <<<"$output")" 3
+        contains "$output" project
+        contains "$output" written
+        start_sleeper
+        run pf exec "$ID" sh -c "$look"
+        lacks "$output" top-secret
+        is "$(grep -c "Permission denied" <<<"$output")" 3
+        contains "$output" written
+        pf delete --force "$ID"
+    done
+}
+
+@test "readable: the image without the mounts; a mount by its path" {
+    secret ro ro
+    script_is 'cat /data/file; cat /work/file; grep -c root:x:0 /etc/passwd'
+    policy 'filesystem: {readable: ["@image", /work]}'
+    run pf_run
+    contains "$output" "/data/file': Permission denied"
+    contains "$output" project
+    is "$(tail -n 1 <<<"$output")" 1
+}
+
+@test "readable: a symbolic link of the image is followed in the image, and not to a mount" {
+    secret ro ro
+    mkdir "$ROOT/opt" && echo tool >"$ROOT/opt/tool" && ln -s opt "$ROOT/link" && ln -s /data "$ROOT/trap"
+    policy 'filesystem: {readable: [/bin, /link]}'
+    command_is cat /opt/tool
+    run pf_run
+    ended 0 tool
+    policy 'filesystem: {readable: [/bin, /trap]}'
+    command_is cat /data/file
+    run pf_run
+    ended 1 "/trap is a symbolic link to /data"
+    lacks "$output" top-secret
+}
+
+@test "readable: without Landlock a written line is not put in place, unless best_effort names it" {
+    faults
+    secret ro ro
+    command_is cat /data/file
+    export PINFOLD_WITHOUT=landlock
+    policy 'filesystem: {readable: ["@image"]}'
+    run pf_run
+    ended 1 "mechanism.unavailable: filesystem.readable"
+    lacks "$output" top-secret
+    run pf state "$ID"
+    ended 1 "does not exist"
+    policy 'filesystem: {readable: ["@image"]}
+enforcement: {best_effort: [filesystem.readable]}'
+    run pf_run
+    ended 0 top-secret
+    has_record mechanism.degraded '.message | contains("everything in the container may be read")'
+}
+
+@test "readable: globs" {
+    secret ro ro
+    mkdir "$WORK/data/a" "$WORK/data/b" && echo one >"$WORK/data/a/read.me" && echo two >"$WORK/data/b/other"
+    script_is 'cat /data/a/read.me; cat /data/b/other'
+    policy 'filesystem: {readable: [/bin, "/data/*/read.*"]}'
+    run pf_run
+    contains "$output" one
+    lacks "$output" two
+}
+
+# -- writable -----------------------------------------------------------------------------------------------------
+
+@test "writable: without @mounts what the engine mounted is read-only, but for the lines; for root and for uid 1000" {
+    secret rw rw
+    mkdir -m 777 "$WORK/data/out"
+    policy 'filesystem: {writable: [/work, /data/out, /etc/made]}'
+    for user in 0 1000; do
+        configure --argjson user "$user" '.process.user = {uid: $user, gid: $user}'
+        script_is 'echo x >/work/by-work; echo x >/data/by-data; echo x >/data/out/by-out; echo x >/etc/made/by-image; echo x >/tmp/x && echo end'
+        run pf_run
+        contains "$output" end
+        contains "$output" "/data/by-data: Read-only file system"
+        is "$(find "$WORK/data" "$WORK/project" -name 'by-*' -printf '%f\n' | sort | xargs)" "by-out by-work"
+        rm "$WORK/data/out/by-out" "$WORK/project/by-work"
+        lacks "$output" by-image
+        [ ! -e "$ROOT/etc/made/by-image" ]
+        rmdir "$ROOT/etc/made" # of the one user
+    done
+    has_record fs.write.read_only '.file.path == "/data/by-data"'
+}
+
+@test "writable: what the engine mounted read-only stays so" {
+    secret ro ro
+    policy 'filesystem: {writable: [/data, "@mounts"]}'
+    script_is 'echo x >/data/new'
+    run pf_run
+    contains "$output" "Read-only file system"
+    [ ! -e "$WORK/data/new" ]
+}
+
+# -- hidden -------------------------------------------------------------------------------------------------------
+
+@test "hidden: paths, globs at any depth and directories are empty, as root and as uid 1000, and stay so when moved" {
+    secret ro rw
+    mkdir -p "$WORK/project/a/b" "$WORK/project/keys"
+    echo s3cret | tee "$WORK/project/.env" "$WORK/project/a/b/.env" "$WORK/project/keys/one" "$ROOT/etc/hide-me" >/dev/null
+    chmod -R a+rwX "$WORK/project"
+    attack='cat /work/.env /work/a/b/.env /work/keys/* /etc/hide-me; mv /work/a /work/c; cat /work/c/b/.env; ln /work/.env /work/hard; cat /work/hard
+        mv /work/.env /work/x; cat /work/x; rm /work/.env; cat /work/.env; mkdir /work/d; mv /work/keys /work/d/keys; cat /work/d/keys/one; cat /data/file; echo end'
+    script_is "$attack"
+    policy 'filesystem: {hidden: ["/work/**/.env", /work/keys, /etc/hide-me]}'
+    for user in 0 1000; do
+        configure --argjson user "$user" '.process.user = {uid: $user, gid: $user}'
+        run pf_run
+        contains "$output" end
+        contains "$output" top-secret
+        lacks "$output" s3cret
+        [ ! -e "$WORK/project/c" ] || mv "$WORK/project/c" "$WORK/project/a"
+        rm -rf "$WORK/project/d"
+    done
+    is "$(cat "$WORK/project/.env" "$WORK/project/a/b/.env" "$WORK/project/keys/one" | xargs)" "s3cret s3cret s3cret"
+    POLICY=unconfined run pf_run
+    contains "$output" s3cret
+}
+
+@test "hidden: a glob that matches more than is looked at is refused, and leaves nothing" {
+    secret ro rw
+    mkdir "$WORK/project/many"
+    (cd "$WORK/project/many" && seq 600 | xargs touch)
+    policy 'filesystem: {hidden: ["/work/many/*"]}'
+    run pf_run
+    ended 1 "/work/many/*"
+    run pf state "$ID"
+    ended 1 "does not exist"
+}
+
 # -- protected ----------------------------------------------------------------------------------------------------
 
 repository() { # [OWNER]
@@ -151,3 +310,15 @@ hooks_of() {
 }
 
 # -- decoys -------------------------------------------------------------------------------------------------------
+
+@test "decoys: filesystem.readable lifts one by its exact path" {
+    mkdir -p "$ROOT/root/.ssh" && echo of-the-image | tee "$ROOT/root/.ssh/id_rsa" "$ROOT/root/.ssh/id_ed25519" >/dev/null
+    chmod -R a+rX "$ROOT/root"
+    script_is 'cat /root/.ssh/id_rsa; cat /root/.ssh/id_ed25519'
+    policy 'filesystem: {readable: ["@image", "@mounts", /root/.ssh/id_rsa]}'
+    run pf_run
+    contains "$output" of-the-image
+    is "$(grep -c of-the-image <<<"$output")" 1
+    has_record fs.decoy.opened '.file.path == "/root/.ssh/id_ed25519"'
+    is "$(records '.status_detail == "fs.decoy.opened" and .file.path == "/root/.ssh/id_rsa"')" ""
+}
