@@ -64,10 +64,10 @@ make_root_writable() {
 }
 
 @test "Landlock: what programs do stays possible" {
-    mount_at /work "$WORK/project" rw
+    mount_at /project "$WORK/project" rw
     mkdir "$WORK/project/a" "$WORK/project/b"
     # rename and link between directories, temporary files, pipes and descriptors by name, devices, /proc, message queues
-    script_is 'set -e; cd /work; echo x >a/file; mv a/file b/file; ln b/file a/hard; ln -s ../b a/soft; mv b c; rm -r c a
+    script_is 'set -e; cd /project; echo x >a/file; mv a/file b/file; ln b/file a/hard; ln -s ../b a/soft; mv b c; rm -r c a
         echo x >/dev/stdout; echo x >/dev/stderr; echo x | cat /dev/stdin >/dev/null; : >/dev/full || :; echo 5 >/proc/self/oom_score_adj
         mkfifo /tmp/fifo; (echo through >/tmp/fifo) & cat /tmp/fifo; echo x >/dev/shm/x; : >/dev/mqueue/x; mkdir /run/d; cp /bin/busybox /tmp/echo
         /tmp/echo executed; echo end'
@@ -89,23 +89,23 @@ policy() { # YAML: the policy of what follows
     printf 'version: 1\n%s\n' "$1" >"$WORK/policy.yaml"
     POLICY=$WORK/policy.yaml
 }
-# /data has a secret, /work is the project; both belong to everybody, so that only the sandbox denies.
+# /data has a secret, /project is the project; both belong to everybody, so that only the sandbox denies.
 secret() {
     mkdir "$WORK/data"
     echo top-secret >"$WORK/data/file"
     echo project >"$WORK/project/file"
     chmod -R a+rwX "$WORK/data" "$WORK/project"
     mount_at /data "$WORK/data" "${1:-ro}"
-    mount_at /work "$WORK/project" "${2:-rw}"
+    mount_at /project "$WORK/project" "${2:-rw}"
 }
 
 @test "readable: what no line names is EACCES, for root and for uid 1000; in exec too" {
     secret
-    look='cat /data/file; ls /data; cat /etc/passwd; cat /work/file; cat /proc/self/comm; echo x >/work/new && rm /work/new && echo written'
+    look='cat /data/file; ls /data; cat /etc/passwd; cat /project/file; cat /proc/self/comm; echo x >/project/new && rm /project/new && echo written'
     script_is "$look"
     POLICY=unconfined run pf_run
     contains "$output" top-secret
-    policy 'filesystem: {readable: [/bin, /usr, /lib, /work]}'
+    policy 'filesystem: {readable: [/bin, /usr, /lib, /project]}'
     for user in 0 1000; do
         configure --argjson user "$user" '.process.user = {uid: $user, gid: $user}'
         script_is "$look"
@@ -126,8 +126,8 @@ secret() {
 
 @test "readable: the image without the mounts; a mount by its path" {
     secret ro ro
-    script_is 'cat /data/file; cat /work/file; grep -c root:x:0 /etc/passwd'
-    policy 'filesystem: {readable: ["@image", /work]}'
+    script_is 'cat /data/file; cat /project/file; grep -c root:x:0 /etc/passwd'
+    policy 'filesystem: {readable: ["@image", /project]}'
     run pf_run
     contains "$output" "/data/file': Permission denied"
     contains "$output" project
@@ -181,10 +181,10 @@ enforcement: {best_effort: [filesystem.readable]}'
 @test "writable: without @mounts what the engine mounted is read-only, but for the lines; for root and for uid 1000" {
     secret rw rw
     mkdir -m 777 "$WORK/data/out"
-    policy 'filesystem: {writable: [/work, /data/out, /etc/made]}'
+    policy 'filesystem: {writable: [/project, /data/out, /etc/made]}'
     for user in 0 1000; do
         configure --argjson user "$user" '.process.user = {uid: $user, gid: $user}'
-        script_is 'echo x >/work/by-work; echo x >/data/by-data; echo x >/data/out/by-out; echo x >/etc/made/by-image; echo x >/tmp/x && echo end'
+        script_is 'echo x >/project/by-work; echo x >/data/by-data; echo x >/data/out/by-out; echo x >/etc/made/by-image; echo x >/tmp/x && echo end'
         run pf_run
         contains "$output" end
         contains "$output" "/data/by-data: Read-only file system"
@@ -213,10 +213,10 @@ enforcement: {best_effort: [filesystem.readable]}'
     mkdir -p "$WORK/project/a/b" "$WORK/project/keys"
     echo s3cret | tee "$WORK/project/.env" "$WORK/project/a/b/.env" "$WORK/project/keys/one" "$ROOT/etc/hide-me" >/dev/null
     chmod -R a+rwX "$WORK/project"
-    attack='cat /work/.env /work/a/b/.env /work/keys/* /etc/hide-me; mv /work/a /work/c; cat /work/c/b/.env; ln /work/.env /work/hard; cat /work/hard
-        mv /work/.env /work/x; cat /work/x; rm /work/.env; cat /work/.env; mkdir /work/d; mv /work/keys /work/d/keys; cat /work/d/keys/one; cat /data/file; echo end'
+    attack='cat /project/.env /project/a/b/.env /project/keys/* /etc/hide-me; mv /project/a /project/c; cat /project/c/b/.env; ln /project/.env /project/hard; cat /project/hard
+        mv /project/.env /project/x; cat /project/x; rm /project/.env; cat /project/.env; mkdir /project/d; mv /project/keys /project/d/keys; cat /project/d/keys/one; cat /data/file; echo end'
     script_is "$attack"
-    policy 'filesystem: {hidden: ["/work/**/.env", /work/keys, /etc/hide-me]}'
+    policy 'filesystem: {hidden: ["/project/**/.env", /project/keys, /etc/hide-me]}'
     for user in 0 1000; do
         configure --argjson user "$user" '.process.user = {uid: $user, gid: $user}'
         run pf_run
@@ -235,9 +235,9 @@ enforcement: {best_effort: [filesystem.readable]}'
     secret ro rw
     mkdir "$WORK/project/many"
     (cd "$WORK/project/many" && seq 600 | xargs touch)
-    policy 'filesystem: {hidden: ["/work/many/*"]}'
+    policy 'filesystem: {hidden: ["/project/many/*"]}'
     run pf_run
-    ended 1 "/work/many/*"
+    ended 1 "/project/many/*"
     run pf state "$ID"
     ended 1 "does not exist"
 }
@@ -248,8 +248,8 @@ repository() { # [OWNER]
     mkdir -p "$WORK/project/.git/hooks"
     echo 'original' >"$WORK/project/.git/hooks/pre-commit"
     chown -R "${1:-0}" "$WORK/project"
-    mount_at /work "$WORK/project" rw
-    attack='cd /work; echo evil >.git/hooks/pre-commit; echo evil >.git/hooks/post-checkout; rm .git/hooks/pre-commit; mv .git/hooks .git/old; rm -rf .git/hooks
+    mount_at /project "$WORK/project" rw
+    attack='cd /project; echo evil >.git/hooks/pre-commit; echo evil >.git/hooks/post-checkout; rm .git/hooks/pre-commit; mv .git/hooks .git/old; rm -rf .git/hooks
         mv .git aside && mkdir -p .git/hooks && echo evil >.git/hooks/pre-commit
         ln -s /tmp .git/hooks/link; chmod 777 .git/hooks; echo fine >.git/index && mv .git/index .git/index2 && echo git-works'
     script_is "$attack"
@@ -264,7 +264,7 @@ hooks_of() {
     contains "$(hooks_of)" evil
     for owner in 0 1000; do
         rm -rf "$WORK/project"
-        configure '.mounts |= map(select(.destination != "/work"))'
+        configure '.mounts |= map(select(.destination != "/project"))'
         [ "$owner" = 0 ] || as_user
         repository "$owner"
         run pf_run
@@ -272,7 +272,7 @@ hooks_of() {
         is "$(hooks_of)" "original drwxr-xr-x"
         [ ! -e "$WORK/project/aside" ]
     done
-    has_record fs.write.read_only '.file.path == "/work/.git/hooks/pre-commit"'
+    has_record fs.write.read_only '.file.path == "/project/.git/hooks/pre-commit"'
 }
 
 @test "protected: in exec too" {
@@ -294,16 +294,16 @@ hooks_of() {
 
 @test "protected: a worktree's .git file stays what it is" {
     echo "gitdir: /elsewhere" >"$WORK/project/.git"
-    mount_at /work "$WORK/project" rw
-    script_is 'cd /work; echo "gitdir: /work/evil" >.git; rm .git; mv .git x; echo end'
+    mount_at /project "$WORK/project" rw
+    script_is 'cd /project; echo "gitdir: /project/evil" >.git; rm .git; mv .git x; echo end'
     run pf_run
     contains "$output" end
     is "$(cat "$WORK/project/.git")" "gitdir: /elsewhere"
 }
 
 @test "protected: a project without a repository is left alone" {
-    mount_at /work "$WORK/project" rw
-    script_is 'echo x >/work/file'
+    mount_at /project "$WORK/project" rw
+    script_is 'echo x >/project/file'
     run pf_run
     ended 0
     is "$(ls -A "$WORK/project")" file

@@ -18,7 +18,8 @@ static const char config_text[] =
     "\"root\":{\"path\":\"rootfs\"},\"mounts\":["
     "{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"},"
     "{\"destination\":\"/dev\",\"type\":\"tmpfs\",\"source\":\"tmpfs\"},"
-    "{\"destination\":\"/work\",\"type\":\"bind\",\"source\":\"/srv/work\",\"options\":[\"rbind\",\"rw\"]},"
+    "{\"destination\":\"/project\",\"type\":\"bind\",\"source\":\"/srv/"
+    "project\",\"options\":[\"rbind\",\"rw\"]},"
     "{\"destination\":\"/data\",\"type\":\"bind\",\"source\":\"/srv/data\",\"options\":[\"rbind\",\"ro\"]},"
     "{\"destination\":\"/etc/hosts\",\"type\":\"bind\",\"source\":\"/e/"
     "hosts\",\"options\":[\"bind\",\"ro\"]}],"
@@ -121,13 +122,13 @@ static void by_default_only_writing_is_restricted(void **state) {
     assert_non_null(plan);
     assert_false(plan->reads);
     assert_true(access_plan_lets_read(plan, "/data/file"));
-    assert_true(access_plan_lets_write(plan, "/work/file"));
+    assert_true(access_plan_lets_write(plan, "/project/file"));
     assert_true(access_plan_lets_write(plan, "/tmp/file"));
     assert_true(access_plan_lets_write(plan, "/app/file"));
     assert_true(access_plan_lets_write(plan, "/dev/null"));
     assert_false(access_plan_lets_write(plan, "/data/file"));
     assert_false(access_plan_lets_write(plan, "/etc/passwd"));
-    assert_false(access_plan_lets_write(plan, "/workshop"));
+    assert_false(access_plan_lets_write(plan, "/projects"));
     end(&trial);
 }
 
@@ -142,8 +143,8 @@ static void paths_are_all_that_is_read(void **state) {
     assert_true(access_plan_lets_read(plan, "/usr/bin/env"));
     assert_true(access_plan_lets_read(plan, "/root/notes/a"));
     assert_true(access_plan_lets_read(plan, "/proc/self/status"));
-    assert_true(access_plan_lets_read(plan, "/etc/hosts")); /* the engine's own file */
-    assert_true(access_plan_lets_read(plan, "/work/file")); /* what is writable */
+    assert_true(access_plan_lets_read(plan, "/etc/hosts"));    /* the engine's own file */
+    assert_true(access_plan_lets_read(plan, "/project/file")); /* what is writable */
     assert_false(access_plan_lets_read(plan, "/etc/passwd"));
     assert_false(access_plan_lets_read(plan, "/data/file"));
     end(&trial);
@@ -228,8 +229,8 @@ static void without_mounts_the_engines_are_read_only(void **state) {
     assert_true(option_of(&trial, WORK, "rro"));
     assert_false(option_of(&trial, WORK, "rw"));
     assert_false(option_of(&trial, 1, "ro")); /* /dev */
-    assert_false(access_plan_lets_write(trial.hardened->access, "/work/file"));
-    assert_string_equal(change_of(&trial, "/work")->rule, "filesystem.writable");
+    assert_false(access_plan_lets_write(trial.hardened->access, "/project/file"));
+    assert_string_equal(change_of(&trial, "/project")->rule, "filesystem.writable");
     end(&trial);
 }
 
@@ -237,15 +238,15 @@ static void a_path_in_a_mount_is_writable_by_itself(void **state) {
     (void)state;
     struct trial trial;
     begin(&trial);
-    LINES(trial.policy->writable, "/work/out", "/data/out");
+    LINES(trial.policy->writable, "/project/out", "/data/out");
     run_well(&trial);
     assert_true(option_of(&trial, WORK, "rro"));
-    assert_true(is_rebound(&trial, "/work/out", REBIND_WRITABLE));
-    assert_true(access_plan_lets_write(trial.hardened->access, "/work/out/file"));
+    assert_true(is_rebound(&trial, "/project/out", REBIND_WRITABLE));
+    assert_true(access_plan_lets_write(trial.hardened->access, "/project/out/file"));
     /* What the engine mounted read-only stays so. */
     assert_false(is_rebound(&trial, "/data/out", REBIND_WRITABLE));
     assert_false(access_plan_lets_write(trial.hardened->access, "/data/out/file"));
-    LINES(trial.policy->writable, "/work");
+    LINES(trial.policy->writable, "/project");
     run_well(&trial);
     assert_true(option_of(&trial, WORK, "rw"));
     end(&trial);
@@ -257,25 +258,25 @@ static void hidden_paths_are_masked(void **state) {
     (void)state;
     struct trial trial;
     begin(&trial);
-    char *matches[] = {"/work/.env", "/work/a/.env"};
-    trial.glob = (struct glob_fact){.pattern = "/work/**/.env", .matches = {matches, 2}};
+    char *matches[] = {"/project/.env", "/project/a/.env"};
+    trial.glob = (struct glob_fact){.pattern = "/project/**/.env", .matches = {matches, 2}};
     trial.facts.globs = &trial.glob;
     trial.facts.globs_count = 1;
-    LINES(trial.policy->hidden, "/work/**/.env", "/etc/secret/", "~/x");
+    LINES(trial.policy->hidden, "/project/**/.env", "/etc/secret/", "~/x");
     run_well(&trial);
     const struct string_list *masked = &trial.hardened->config->linux_config->masked_paths;
-    static const char *const wanted[] = {"/work/.env", "/work/a/.env", "/etc/secret", "/root/x"};
+    static const char *const wanted[] = {"/project/.env", "/project/a/.env", "/etc/secret", "/root/x"};
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
         if (!string_list_contains(masked, wanted[i]))
             fail_msg("%s is not hidden", wanted[i]);
     trial.glob.incomplete = true;
     run(&trial);
     assert_non_null(trial.error);
-    assert_non_null(strstr(trial.error->message, "/work/**/.env"));
+    assert_non_null(strstr(trial.error->message, "/project/**/.env"));
     assert_non_null(strstr(trial.error->message, "test.yaml:1:1"));
     LINES(trial.policy->best_effort, "filesystem.hidden");
     run_well(&trial);
-    assert_string_equal(change_of(&trial, "/work/**/.env")->reason, "mechanism.degraded");
+    assert_string_equal(change_of(&trial, "/project/**/.env")->reason, "mechanism.degraded");
     end(&trial);
 }
 
@@ -297,28 +298,28 @@ static void a_protected_name_is_read_only_and_its_parents_stay(void **state) {
     struct trial trial;
     begin(&trial);
     protect(&trial, ".git/hooks", 2, S_IFDIR | 0755);
-    assert_true(is_read_only(&trial, "/work/.git/hooks"));
-    assert_true(is_rebound(&trial, "/work/.git", REBIND_FIXED));
+    assert_true(is_read_only(&trial, "/project/.git/hooks"));
+    assert_true(is_rebound(&trial, "/project/.git", REBIND_FIXED));
     assert_int_equal(trial.hardened->rebinds_count, 1);
     /* Missing in a repository: made. */
     protect(&trial, ".git/hooks", 1, S_IFDIR | 0755);
-    assert_true(is_read_only(&trial, "/work/.git/hooks"));
-    assert_true(is_rebound(&trial, "/work/.git/hooks", REBIND_MADE));
-    assert_true(is_rebound(&trial, "/work/.git", REBIND_FIXED));
+    assert_true(is_read_only(&trial, "/project/.git/hooks"));
+    assert_true(is_rebound(&trial, "/project/.git/hooks", REBIND_MADE));
+    assert_true(is_rebound(&trial, "/project/.git", REBIND_FIXED));
     /* No repository. */
     protect(&trial, ".git/hooks", 0, 0);
-    assert_false(is_read_only(&trial, "/work/.git/hooks"));
+    assert_false(is_read_only(&trial, "/project/.git/hooks"));
     assert_int_equal(trial.hardened->rebinds_count, 0);
     /* A worktree: its .git is a file. */
     protect(&trial, ".git/hooks", 1, S_IFREG | 0644);
-    assert_true(is_read_only(&trial, "/work/.git"));
+    assert_true(is_read_only(&trial, "/project/.git"));
     /* A symlink cannot be kept, which is said. */
     protect(&trial, ".git/hooks", 1, S_IFLNK | 0777);
-    assert_true(is_read_only(&trial, "/work/.git/hooks"));
+    assert_true(is_read_only(&trial, "/project/.git/hooks"));
     assert_int_equal(trial.hardened->changes[trial.hardened->changes_count - 1].kind, CHANGE_DEGRADED);
     /* A name that git does not make is not made either. */
     protect(&trial, ".vscode/settings.json", 1, S_IFDIR | 0755);
-    assert_false(is_read_only(&trial, "/work/.vscode/settings.json"));
+    assert_false(is_read_only(&trial, "/project/.vscode/settings.json"));
     end(&trial);
 }
 
@@ -328,7 +329,7 @@ static void nothing_is_protected_where_nothing_is_writable(void **state) {
     begin(&trial);
     LINES(trial.policy->writable, "@cwd");
     protect(&trial, ".git/hooks", 2, S_IFDIR | 0755);
-    assert_false(is_read_only(&trial, "/work/.git/hooks"));
+    assert_false(is_read_only(&trial, "/project/.git/hooks"));
     end(&trial);
 }
 
@@ -340,38 +341,38 @@ static void globs_mean_what_people_expect(void **state) {
         const char *pattern, *path;
         bool matches;
     } rows[] = {
-        {"/work/**/.env", "/work/.env", true},
-        {"/work/**/.env", "/work/a/.env", true},
-        {"/work/**/.env", "/work/a/b/c/.env", true},
-        {"/work/**/.env", "/work/a.env", false},
-        {"/work/**/.env", "/work/.env/x", false},
-        {"/work/**/.env", "/other/.env", false},
-        {"/work/**/.env", "/workshop/.env", false},
-        {"/work/*/.env", "/work/.env", false},
-        {"/work/*/.env", "/work/a/.env", true},
-        {"/work/*/.env", "/work/a/b/.env", false},
-        {"/work/*", "/work/.hidden", true},
-        {"/work/*.key", "/work/a.key", true},
-        {"/work/*.key", "/work/a.keys", false},
-        {"/work/.env*", "/work/.env.local", true},
-        {"/work/.env*", "/work/.env", true},
-        {"/work/file?", "/work/file1", true},
-        {"/work/file?", "/work/file", false},
-        {"/work/file?", "/work/file12", false},
-        {"/work/[a-c]x", "/work/bx", true},
-        {"/work/[a-c]x", "/work/dx", false},
-        {"/work/[!a-c]x", "/work/dx", true},
-        {"/work/[]]x", "/work/]x", true},
-        {"/work/[x", "/work/[x", true},
-        {"/work/[a-c]*x", "/work/abcx", true},
-        {"/work/.ENV", "/work/.env", false},
+        {"/project/**/.env", "/project/.env", true},
+        {"/project/**/.env", "/project/a/.env", true},
+        {"/project/**/.env", "/project/a/b/c/.env", true},
+        {"/project/**/.env", "/project/a.env", false},
+        {"/project/**/.env", "/project/.env/x", false},
+        {"/project/**/.env", "/other/.env", false},
+        {"/project/**/.env", "/projects/.env", false},
+        {"/project/*/.env", "/project/.env", false},
+        {"/project/*/.env", "/project/a/.env", true},
+        {"/project/*/.env", "/project/a/b/.env", false},
+        {"/project/*", "/project/.hidden", true},
+        {"/project/*.key", "/project/a.key", true},
+        {"/project/*.key", "/project/a.keys", false},
+        {"/project/.env*", "/project/.env.local", true},
+        {"/project/.env*", "/project/.env", true},
+        {"/project/file?", "/project/file1", true},
+        {"/project/file?", "/project/file", false},
+        {"/project/file?", "/project/file12", false},
+        {"/project/[a-c]x", "/project/bx", true},
+        {"/project/[a-c]x", "/project/dx", false},
+        {"/project/[!a-c]x", "/project/dx", true},
+        {"/project/[]]x", "/project/]x", true},
+        {"/project/[x", "/project/[x", true},
+        {"/project/[a-c]*x", "/project/abcx", true},
+        {"/project/.ENV", "/project/.env", false},
         {"/**", "/", true},
         {"/**/x/**/y", "/a/x/b/c/y", true},
         {"/**/x/**/y", "/x/y", true},
         {"/**/x/**/y", "/a/y/b/x", false},
         {"/a**b", "/axxb", true},
         {"/a**b", "/a/b", false},
-        {"/work//a/", "/work/a", true},
+        {"/project//a/", "/project/a", true},
         {"/*a*a*a*a*a*b", "/aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
@@ -391,11 +392,11 @@ static void globs_mean_what_people_expect(void **state) {
 static void a_walk_lists_only_what_it_must(void **state) {
     (void)state;
     struct path_glob glob;
-    assert_true(path_glob_parse("/work/*/x", &glob));
+    assert_true(path_glob_parse("/project/*/x", &glob));
     uint64_t standing = path_glob_begin(&glob);
-    assert_string_equal(path_glob_only_name(&glob, standing), "work");
+    assert_string_equal(path_glob_only_name(&glob, standing), "project");
     assert_int_equal(path_glob_step(&glob, standing, "etc"), 0);
-    standing = path_glob_step(&glob, standing, "work");
+    standing = path_glob_step(&glob, standing, "project");
     assert_null(path_glob_only_name(&glob, standing));
     standing = path_glob_step(&glob, standing, "a");
     assert_string_equal(path_glob_only_name(&glob, standing), "x");
