@@ -30,7 +30,6 @@ static struct error *remedy_find(const struct policy_host *asked, struct why_ans
 
 static struct error *by_lines(const struct policy *policy, const struct policy_host *asked,
                               struct why_answer *answer) {
-    text_owned struct text lines = {0};
     for (size_t i = 0; i < asked->ports_count; i++) {
         size_t index = 0;
         bool found;
