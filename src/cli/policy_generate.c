@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "policy/document.h"
 #include "sys/calls.h"
 #include "sys/helper.h"
 
@@ -159,6 +160,8 @@ struct error *policy_generate_command(const struct global_options *global, int a
                          argv[first]);
     text_owned struct text policy = {0};
     TRY(question_ask(argv[first], url, &policy));
+    policy_document_owned struct policy_document *document = NULL;
+    TRY(policy_document_read(HELPER, text_string(&policy), policy.length, &document));
     if (store)
         return install(argv[first], &policy);
     fputs(text_string(&policy), stdout);

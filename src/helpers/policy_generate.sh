@@ -318,10 +318,9 @@ generate_apt() {
         [ -z "$proxy" ] || note "This machine's apt goes through a proxy, $(split "$proxy" && echo "$shown"). A sandbox's does not."
     fi
     note "The container's own sources.list must name the same hosts."
-    note "dpkg writes everywhere: what is installed is the container's own, and gone with it."
+    note "dpkg writes everywhere, which the preset build allows: what is installed is the container's own."
     body <<-'END'
-	filesystem:
-	  scratch: ["@default", /usr, /bin, /sbin, /lib, /etc, /opt, /var]
+	extends: [build]
 	END
 }
 

@@ -150,6 +150,7 @@ network:
 {host: "pool.lan", ports: [80], private: true}'
     contains "$output" "goes through a proxy, http://proxy.test:3142/."
     contains "$output" "not of the web, so not allowed: cdrom://..."
+    contains "$output" "extends: [build]"
 }
 
 @test "gem: each source, and the host that Bundler takes for its index" {
@@ -304,6 +305,23 @@ $printed"
     ended 0
     is "$output" "$WORK/user/.config/pinfold/policies/npm.yaml"
     is "$(cat "$WORK/user/.config/pinfold/policies/npm.yaml")" "$printed"
+}
+
+@test "what is printed is a policy: policy check takes it, and nothing that the reader refuses is printed" {
+    [ "$(id -u)" = 0 ] || skip "needs root"
+    for manager in npm pip cargo go gem maven; do
+        generate $manager --registry https://one.lan:8443/x >"$WORK/$manager.yaml"
+        run "$(readlink -f "$PINFOLD")" policy show "$WORK/$manager.yaml"
+        ended 0 '{host: "one.lan", ports: [8443], private: true}'
+    done
+    mkdir "$WORK/own"
+    cp "$(readlink -f "$PINFOLD")" "$WORK/own/pinfold"
+    printf '#!/bin/sh\necho "version: 1"; echo "evil: true"\n' >"$WORK/own/pinfold-policy-generate"
+    chmod 755 "$WORK/own/pinfold-policy-generate"
+    local PINFOLD=$WORK/own/pinfold
+    run generate npm
+    ended 1 'pinfold-policy-generate:2:1'
+    lacks "$output" "version: 1"
 }
 
 @test "a helper that others could write is not run" {

@@ -12,7 +12,7 @@ setup_file() {
     engine_begin podman conmon jq dpkg-deb apt-cache git gcc python3
     podman_begin
     contents
-    "$ENGINES/host-image" base-files base-passwd bash dash mawk coreutils dpkg apt git gcc libc6-dev python3 python3-pip util-linux sed grep findutils tar gzip \
+    "$ENGINES/host-image" base-files base-passwd bash dash mawk coreutils diffutils libc-bin dpkg apt git gcc libc6-dev python3 python3-pip util-linux sed grep findutils tar gzip \
         nodejs >"$HOUSE/day.tar"
     tar -C "$HOUSE/extra" -r -f "$HOUSE/day.tar" app day
     # Debian's packages compile Python's modules when they are installed, which nobody did here: they are not written either.
@@ -157,7 +157,7 @@ print(urllib.request.urlopen("http://localhost:%d/agent.py" % server.server_port
         node -p "require(\"day-one\")"; cat node_modules/day-one/built.txt'
     ended 0
     contains "$output" $'installed by npm\nbuilt'
-    is "$(denials)" ''
+    is "$(denials | grep -v '^dns.name.not_allowed ')" '' # npm looks for a newer npm, whatever it is told
 }
 
 @test "apt-get install of a local package is denied under the agent policy, and says what would allow it" {
@@ -165,4 +165,11 @@ print(urllib.request.urlopen("http://localhost:%d/agent.py" % server.server_port
     [ "$status" != 0 ]
     contains "$output" "Read-only file system"
     contains "$(denials)" 'fs.write.read_only filesystem: {writable:'
+}
+
+@test "apt-get install of a local package works under the preset build, its script included" {
+    cp "$PINFOLD_TESTS/../policies/build.yaml" "$HOUSE/etc/build.yaml"
+    FLAGS=policy=$HOUSE/etc/build.yaml run day --user 0 -- bash -ec 'apt-get install -y -q /day/day-one.deb && day-one && stat -c %U /etc/day-one.conf'
+    ended 0 $'installed by dpkg\nnobody'
+    is "$(denials)" ''
 }
