@@ -171,5 +171,6 @@ print(urllib.request.urlopen("http://localhost:%d/agent.py" % server.server_port
     cp "$PINFOLD_TESTS/../policies/build.yaml" "$HOUSE/etc/build.yaml"
     FLAGS=policy=$HOUSE/etc/build.yaml run day --user 0 -- bash -ec 'apt-get install -y -q /day/day-one.deb && day-one && stat -c %U /etc/day-one.conf'
     ended 0 $'installed by dpkg\nnobody'
-    is "$(denials)" ''
+    # dpkg removes what it may have left beside each directory that a package names, /usr among them.
+    is "$(denials | grep -v '"/usr.dpkg-tmp"')" ''
 }
