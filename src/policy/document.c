@@ -402,14 +402,18 @@ static void list_apply(const struct policy_list *written, enum policy_key key, s
     }
 }
 
+void policy_document_apply_key(const struct policy_document *document, enum policy_key key,
+                               struct policy *policy) {
+    if (!document->written[key])
+        return;
+    memory_replace_string(&policy->origins[key], document->positions[key]);
+    if (policy_keys[key].type == POLICY_TYPE_LIST)
+        list_apply(policy_list_of(document->values, key), key, policy_list_of(policy, key));
+    else
+        scalar_copy(document->values, key, policy);
+}
+
 void policy_document_apply(const struct policy_document *document, struct policy *policy) {
-    for (enum policy_key key = 0; key < POLICY_KEY_COUNT; key++) {
-        if (!document->written[key])
-            continue;
-        memory_replace_string(&policy->origins[key], document->positions[key]);
-        if (policy_keys[key].type == POLICY_TYPE_LIST)
-            list_apply(policy_list_of(document->values, key), key, policy_list_of(policy, key));
-        else
-            scalar_copy(document->values, key, policy);
-    }
+    for (enum policy_key key = 0; key < POLICY_KEY_COUNT; key++)
+        policy_document_apply_key(document, key, policy);
 }

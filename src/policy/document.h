@@ -28,3 +28,6 @@ void policy_document_join(struct policy_document *document, const struct policy_
 /* Puts a document over a policy. A list that names something replaces the list that was there; one of only
  * "!x" takes x out of it; "@default" stands for the built-in agent's items. */
 void policy_document_apply(const struct policy_document *document, struct policy *policy);
+/* The same for one of its keys. */
+void policy_document_apply_key(const struct policy_document *document, enum policy_key key,
+                               struct policy *policy);

@@ -159,7 +159,7 @@ void policy_narrow(struct policy *policy, const struct policy_document *document
             list_narrow(policy, asked, key, annotation);
             memory_replace_string(&policy->origins[key], document->positions[key]);
         } else {
-            policy_document_apply(document, policy);
+            policy_document_apply_key(document, key, policy);
         }
     }
     policy_free(asked);
