@@ -15,12 +15,12 @@
 #include "sys/landlock.h"
 
 #define READ (LANDLOCK_FS_EXECUTE | LANDLOCK_FS_READ_FILE | LANDLOCK_FS_READ_DIR)
-/* Not MAKE_CHAR and MAKE_BLOCK: nothing that a policy allows makes devices. REFER: to be moved or linked from
- * one directory to another. */
+/* REFER: to be moved or linked from one directory to another. Devices too, which the missing capability
+ * denies with the errno that programs know; a whiteout of an overlay is one, and needs none. */
 #define MAKE                                                                                                 \
     (LANDLOCK_FS_REMOVE_DIR | LANDLOCK_FS_REMOVE_FILE | LANDLOCK_FS_MAKE_DIR | LANDLOCK_FS_MAKE_REG |        \
-     LANDLOCK_FS_MAKE_SOCK | LANDLOCK_FS_MAKE_FIFO | LANDLOCK_FS_MAKE_SYM | LANDLOCK_FS_REFER)
-#define DEVICES (LANDLOCK_FS_MAKE_CHAR | LANDLOCK_FS_MAKE_BLOCK)
+     LANDLOCK_FS_MAKE_SOCK | LANDLOCK_FS_MAKE_FIFO | LANDLOCK_FS_MAKE_SYM | LANDLOCK_FS_MAKE_CHAR |          \
+     LANDLOCK_FS_MAKE_BLOCK | LANDLOCK_FS_REFER)
 /* TRUNCATE came with Linux 6.2; without it truncate(2) is not asked about. */
 #define WRITE_ONLY (LANDLOCK_FS_WRITE_FILE)
 #define OF_FILES (LANDLOCK_FS_EXECUTE | LANDLOCK_FS_WRITE_FILE | LANDLOCK_FS_READ_FILE | LANDLOCK_FS_TRUNCATE)
@@ -162,7 +162,7 @@ static struct error *descriptors_allow(const struct rules *rules, unsigned prese
 struct error *landlock_prepare(const struct access_plan *plan, unsigned preserve_fds, int *ruleset) {
     struct rules rules = {.plan = plan};
     fd_owned int made =
-        ruleset_make(LANDLOCK_FS_WRITE_FILE | MAKE | DEVICES | (plan->reads ? READ : 0), &rules.handled);
+        ruleset_make(LANDLOCK_FS_WRITE_FILE | MAKE | (plan->reads ? READ : 0), &rules.handled);
     if (made < 0)
         return error_system(errno, "landlock_create_ruleset", "of the container");
     fd_owned int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
