@@ -36,13 +36,7 @@ static void configuration_message(int fs, struct text *out) {
     }
 }
 
-struct error *mount_new(const char *type, const char *source, const struct string_list *superblock,
-                        uint64_t attributes, int *out) {
-    fd_owned int fs = sys_fsopen(type, 0);
-    if (fs < 0)
-        return error_system(errno, "fsopen", "%s", type);
-    if (source != NULL && sys_fsconfig(fs, FSCONFIG_SET_STRING, "source", source, 0) < 0)
-        return error_system(errno, "fsconfig", "%s source=%s", type, source);
+static struct error *options_put(int fs, const char *type, const struct string_list *superblock) {
     for (size_t i = 0; superblock != NULL && i < superblock->count; i++) {
         memory_owned char *key = memory_copy_string(superblock->items[i]);
         char *value = strchr(key, '=');
@@ -61,6 +55,30 @@ struct error *mount_new(const char *type, const char *source, const struct strin
                                 text_string(&words));
         }
     }
+    return NULL;
+}
+
+struct error *mount_reconfigure(int mount, const struct string_list *superblock, const char *subject) {
+    fd_owned int fs = sys_fspick(mount, "", FSPICK_EMPTY_PATH);
+    if (fs < 0)
+        return error_system(errno, "fspick", "%s", subject);
+    TRY(options_put(fs, "tmpfs", superblock));
+    if (sys_fsconfig(fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) == 0)
+        return NULL;
+    int number = errno;
+    text_owned struct text words = {0};
+    configuration_message(fs, &words);
+    return error_system(number, "remount", "%s%s", subject, text_string(&words));
+}
+
+struct error *mount_new(const char *type, const char *source, const struct string_list *superblock,
+                        uint64_t attributes, int *out) {
+    fd_owned int fs = sys_fsopen(type, 0);
+    if (fs < 0)
+        return error_system(errno, "fsopen", "%s", type);
+    if (source != NULL && sys_fsconfig(fs, FSCONFIG_SET_STRING, "source", source, 0) < 0)
+        return error_system(errno, "fsconfig", "%s source=%s", type, source);
+    TRY(options_put(fs, type, superblock));
     if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0) {
         int number = errno;
         text_owned struct text words = {0};

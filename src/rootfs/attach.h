@@ -16,6 +16,8 @@ fallible mount_copy(int source, bool recursive, const char *subject, int *out);
 fallible mount_new(const char *type, const char *source, const struct string_list *superblock,
                    uint64_t attributes, int *out);
 
+/* Changes the options of the tmpfs that is mounted at `mount`, for all of its mounts. */
+fallible mount_reconfigure(int mount, const struct string_list *superblock, const char *subject);
 /* Sets and clears attributes of a mount, or of its whole tree. In a user namespace the kernel locks flags of
  * mounts that came from outside; those stay when clearing them is refused. */
 fallible mount_change(int mount, bool recursive, uint64_t set, uint64_t clear, const char *subject);

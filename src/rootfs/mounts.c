@@ -91,6 +91,7 @@ void mount_set_free(struct mount_set *set) {
     for (size_t i = 0; i < set->late_count; i++)
         fd_close(set->late[i]);
     free(set->late);
+    free(set->made);
     for (size_t i = 0; i < set->count; i++)
         fd_close(set->trees[i]);
     free(set->trees);
@@ -207,12 +208,30 @@ static struct error *fallback_make(const struct oci_config *config, const char *
     return NULL;
 }
 
-/* "remount": the attributes of what is mounted at the place. A file system's own options need it to be this
- * container's, and then they could have been given to it at once. */
+static bool is_made_here(int target, const struct mount_set *set) {
+    struct stat status;
+    bool made = false;
+    if (fstat(target, &status) < 0)
+        return false;
+    for (size_t i = 0; i < set->late_count; i++)
+        made = made || (set->made[i] != 0 && set->made[i] == status.st_dev);
+    return made;
+}
+
+/* "remount": the attributes of what is mounted at the place. A file system's own options are for all of its
+ * mounts, so that they are changed for a tmpfs of this container's alone: another may be the machine's. */
 static struct error *remount(const struct rootfs *root, const struct oci_mount *mount,
-                             const struct mount_options *options) {
+                             const struct mount_options *options, const struct mount_set *set) {
     fd_owned int target = -1;
     TRY(rootfs_open(root, (struct container_path){mount->destination}, O_PATH, &target));
+    if (options->superblock.count > 0) {
+        if (!is_made_here(target, set))
+            return error_new(
+                ERROR_INVALID,
+                "options: \"%s\" beside \"remount\" is for a tmpfs that a mount before it has made",
+                options->superblock.items[0]);
+        TRY(mount_reconfigure(target, &options->superblock, mount->destination));
+    }
     TRY(mount_change(target, false, options->set, options->clear, mount->destination));
     return mount_change(target, true, options->recursive_set, options->recursive_clear, mount->destination);
 }
@@ -249,7 +268,7 @@ static struct error *copy_up(const struct rootfs *root, const struct oci_mount *
 
 static struct error *filesystem_attach(struct rootfs *root, const struct oci_config *config,
                                        const struct oci_mount *mount, struct mount_options *options,
-                                       int *late) {
+                                       int *late, dev_t *made) {
     struct container_path path = {mount->destination};
     const char *type = mount->type ? mount->type : "";
     if (type[0] == '\0')
@@ -278,6 +297,9 @@ static struct error *filesystem_attach(struct rootfs *root, const struct oci_con
         }
     }
     TRY(error);
+    struct stat own;
+    if (is_tmpfs && fstat(tree, &own) == 0)
+        *made = own.st_dev;
     if (is_tmpfs && options->copy_up && existed)
         TRY(copy_up(root, mount, options, &before, tree));
     TRY(tree_attach(root, mount, tree, target));
@@ -291,6 +313,7 @@ static struct error *filesystem_attach(struct rootfs *root, const struct oci_con
 
 struct error *mount_set_attach(struct rootfs *root, const struct oci_config *config, struct mount_set *set) {
     set->late = memory_zeroed((config->mounts_count + 1) * sizeof *set->late);
+    set->made = memory_zeroed((config->mounts_count + 1) * sizeof *set->made);
     set->late_count = config->mounts_count;
     for (size_t i = 0; i < set->late_count; i++)
         set->late[i] = -1;
@@ -303,11 +326,11 @@ struct error *mount_set_attach(struct rootfs *root, const struct oci_config *con
         if (set->trees[i] >= 0)
             error = bind_attach(root, mount, set->trees[i]);
         else if (options.remount)
-            error = remount(root, mount, &options);
+            error = remount(root, mount, &options, set);
         else if (mount->type != NULL && text_starts_with(mount->type, "cgroup"))
             error = cgroup_attach_views(root, mount, &options, set);
         else
-            error = filesystem_attach(root, config, mount, &options, &set->late[i]);
+            error = filesystem_attach(root, config, mount, &options, &set->late[i], &set->made[i]);
         mount_options_free(&options);
         if (error != NULL)
             return error_context(error, "%s (%s)", field, mount->destination);

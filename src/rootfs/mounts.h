@@ -21,7 +21,8 @@ struct mount_set {
     size_t count;
     struct cgroup_view *cgroup_views;
     size_t cgroup_views_count;
-    int *late; /* parallel to config.mounts: a tmpfs that is yet to become read-only, else -1 */
+    dev_t *made; /* parallel to config.mounts: the device of a tmpfs that was made for it, else 0 */
+    int *late;   /* parallel to config.mounts: a tmpfs that is yet to become read-only, else -1 */
     size_t late_count;
 };
 

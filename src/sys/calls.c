@@ -108,6 +108,10 @@ int sys_fsopen(const char *type, unsigned flags) {
     return (int)syscall(SYS_fsopen, type, flags | FSOPEN_CLOEXEC);
 }
 
+int sys_fspick(int directory, const char *path, unsigned flags) {
+    return (int)syscall(SYS_fspick, directory, path, flags | FSPICK_CLOEXEC);
+}
+
 int sys_fsconfig(int fs, unsigned command, const char *key, const void *value, int auxiliary) {
     return (int)syscall(SYS_fsconfig, fs, command, key, value, auxiliary);
 }

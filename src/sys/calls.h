@@ -27,6 +27,7 @@ int sys_openat2(int directory, const char *path, uint64_t flags, uint64_t mode, 
 int sys_open_tree(int directory, const char *path, unsigned flags);
 int sys_move_mount(int from_directory, const char *from, int to_directory, const char *to, unsigned flags);
 int sys_fsopen(const char *type, unsigned flags);
+int sys_fspick(int directory, const char *path, unsigned flags);
 int sys_fsconfig(int fs, unsigned command, const char *key, const void *value, int auxiliary);
 int sys_fsmount(int fs, unsigned flags, unsigned attributes);
 int sys_mount_setattr(int directory, const char *path, unsigned flags, const struct mount_attr *attributes);

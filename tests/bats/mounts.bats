@@ -424,6 +424,21 @@ WORDS
     contains "$output" 0
 }
 
+@test "remount with options of the file system's own: a tmpfs of this container's has them, the machine's is not touched" {
+    mkdir "$WORK/machine" && mount -t tmpfs -o size=1m tmpfs "$WORK/machine"
+    configure '.mounts += [{destination: "/data", type: "tmpfs", source: "tmpfs", options: ["size=1m"]},
+      {destination: "/data", type: "none", options: ["remount", "size=64k", "noexec"]}]'
+    script_is 'grep " /data " /proc/self/mountinfo'
+    run pf_run
+    ended 0
+    matches "$output" ' /data [^ ]*noexec.*[ ,]size=64k'
+    configure --arg source "$WORK/machine" '.mounts[-2] = {destination: "/data", type: "bind", source: $source, options: ["bind"]}'
+    run pf_run
+    ended 1 'options: "size=64k" beside "remount" is for a tmpfs that a mount before it has made'
+    contains "$(grep " $WORK/machine " /proc/self/mountinfo)" size=1024k
+    umount "$WORK/machine"
+}
+
 @test "runc #3952, #4971: a tmpfs has the sticky bit and mode of what it covers, else its own default; crun #2176: no other file system does" {
     mkdir -m 1777 "$ROOT/sticky" && mkdir -m 2750 "$ROOT/narrow" && chmod 700 "$ROOT/proc" "$ROOT/sys"
     configure '.mounts += (["/sticky", "/narrow", "/new"] | map({destination: ., type: "tmpfs", source: "tmpfs"}))'
