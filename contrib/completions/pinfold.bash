@@ -13,7 +13,8 @@ _pinfold() {
     help=$("$program" $command --help 2>/dev/null)
     words=$(sed -n 's/^ \{2,\}\(-[a-zA-Z], \)\{0,1\}\(--[a-z-]*\).*/\2/p' <<<"$help")
     case $command in
-    '' | policy) words+=$'\n'$(sed -n '/^commands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p' <<<"$help") ;;
+    policy) words+=$'\n'$(sed -n 's/^  \([a-z]\{1,\}\) .*/\1/p' <<<"$help") ;;
+    '') words+=$'\n'$(sed -n '/^commands:/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p' <<<"$help") ;;
     start | state | kill | delete | exec | ps | pause | resume | update | events)
         [[ $word == -* ]] || words+=$'\n'$("$program" list -q 2>/dev/null | grep -xE '[A-Za-z0-9_+.-]+')
         ;;
