@@ -356,9 +356,13 @@ dockerd_begin() {
 
 @test "secrets, control sockets, --privileged: as with podman, with records" {
     id=$(sleeper "$NAME" --privileged -e GITHUB_TOKEN=shibboleth -e HARMLESS=kept)
-    run docker exec -e NPM_TOKEN=shibboleth "$NAME" sh -c 'env; tr "\0" "\n" </proc/1/environ'
+    run docker exec -e NPM_TOKEN=shibboleth "$NAME" env
     ended 0 HARMLESS=kept
     lacks "$output" shibboleth
+    # from outside: a process of exec does not look into the container's own
+    environment=$(tr '\0' '\n' <"/proc/$(of "$NAME" '{{.State.Pid}}')/environ")
+    contains "$environment" HARMLESS=kept
+    lacks "$environment" shibboleth
     is "$(docker exec "$NAME" grep -E '^(CapEff|NoNewPrivs|Seccomp):' /proc/self/status)" $'CapEff:\t00000000800004fb\nNoNewPrivs:\t1\nSeccomp:\t2'
     is "$(docker exec "$NAME" sh -c 'ls /dev | sort | paste -sd" "')" "fd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero"
     run docker exec "$NAME" reach tcp 203.0.113.7 443

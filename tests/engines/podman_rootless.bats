@@ -175,9 +175,13 @@ podman_on_terminal() {
     podman run -d --name "$NAME" --network none -e GITHUB_TOKEN=shibboleth -e HARMLESS=kept "$IMAGE" sleep 1000
     id=$(of "$NAME" '{{.Id}}')
     log_of() { echo "$HOUSE/home/.local/state/pinfold/$1.jsonl"; }
-    run podman exec "$NAME" sh -c 'env; tr "\0" "\n" </proc/1/environ'
+    run podman exec "$NAME" env
     ended 0 HARMLESS=kept
     lacks "$output" shibboleth
+    # from outside: a process of exec does not look into the container's own
+    environment=$(tr '\0' '\n' <"/proc/$(of "$NAME" '{{.State.Pid}}')/environ")
+    contains "$environment" HARMLESS=kept
+    lacks "$environment" shibboleth
     run podman exec "$NAME" touch /usr/x
     ended 1 "Read-only file system"
     run podman exec "$NAME" reach tcp 203.0.113.7 443
