@@ -28,6 +28,7 @@
 #include "rootfs/masks.h"
 #include "rootfs/pivot.h"
 #include "rootfs/rebind.h"
+#include "rootfs/scratch.h"
 #include "rootfs/sysctl.h"
 #include "sys/calls.h"
 #include "warden/warden.h"
@@ -76,7 +77,7 @@ static struct error *network_prepare(const struct init_plan *plan) {
 
 /* ---- the root file system ---- */
 
-static struct error *scratch_prepare(const struct init_plan *plan, const struct rootfs *root) {
+static struct error *scratch_prepare(const struct init_plan *plan, const struct rootfs *root, int staging) {
     const struct oci_user *user = &plan->hardened->config->process->user;
     for (size_t i = 0; i < plan->hardened->scratch_count; i++) {
         const struct scratch_place *place = &plan->hardened->scratch[i];
@@ -90,7 +91,7 @@ static struct error *scratch_prepare(const struct init_plan *plan, const struct 
             .uid = everybody || system ? 0 : user->uid,
             .gid = everybody || system ? 0 : user->gid,
         };
-        TRY(error_context(scratch_mount(root, &request), "scratch %s", place->path));
+        TRY(error_context(scratch_mount(root, &request, staging), "scratch %s", place->path));
     }
     return NULL;
 }
@@ -161,7 +162,7 @@ static struct error *root_prepare(const struct init_plan *plan, struct rootfs *r
     TRY(rootfs_enter(plan->root_path, &judged, config, root));
     if (plan->hardened->confined)
         TRY(rootfs_forbid_devices(root));
-    TRY(scratch_prepare(plan, root));
+    TRY(scratch_prepare(plan, root, staging));
     TRY(mount_set_attach(root, config, plan->mounts));
     TRY(devices_make(root, config, plan->nodes));
     TRY(working_directory_make(root, config->process->cwd));

@@ -1,5 +1,5 @@
-/* directory_copy: the content of one directory into another, for tmpcopyup and for scratch places in memory.
- */
+/* The content of a directory, or of one file, into another directory: for tmpcopyup and scratch places in
+ * memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -46,11 +46,8 @@ static void copy_attributes(int from, int to) {
     }
 }
 
-static struct error *copy_file(struct copy *copy, int from, int to, const char *name,
-                               const struct stat *status) {
-    fd_owned int source = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (source < 0)
-        return error_system(errno, "open", "%s in %s", name, copy->subject);
+static struct error *copy_content(struct copy *copy, int source, int to, const char *name,
+                                  const struct stat *status) {
     fd_owned int copied = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (copied < 0)
         return error_system(errno, "create", "%s in the copy of %s", name, copy->subject);
@@ -71,6 +68,14 @@ static struct error *copy_file(struct copy *copy, int from, int to, const char *
     }
     copy_attributes(source, copied);
     return copy_metadata(copy, copied, status, name);
+}
+
+static struct error *copy_file(struct copy *copy, int from, int to, const char *name,
+                               const struct stat *status) {
+    fd_owned int source = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (source < 0)
+        return error_system(errno, "open", "%s in %s", name, copy->subject);
+    return copy_content(copy, source, to, name, status);
 }
 
 static struct error *copy_entry(struct copy *copy, int from, int to, const char *name, int depth) {
@@ -136,4 +141,12 @@ struct error *directory_copy(int from, int to, uint64_t limit, const char *subje
     struct copy copy = {.left = limit, .subject = subject};
     copy_attributes(from, to);
     return copy_directory(&copy, from, to, 0);
+}
+
+struct error *file_copy(int from, int to, const char *name, uint64_t limit, const char *subject) {
+    struct copy copy = {.left = limit, .subject = subject};
+    struct stat status;
+    if (fstat(from, &status) < 0)
+        return error_system(errno, "stat", "%s", subject);
+    return copy_content(&copy, from, to, name, &status);
 }

@@ -15,9 +15,6 @@
 #include "rootfs/mount_options.h"
 #include "sys/calls.h"
 
-/* More than this in a place that is copied into memory is a mistake that the user should hear of. */
-#define COPY_UP_MAX (256ull * 1024 * 1024)
-
 static struct error *source_open(const struct oci_mount *mount, const struct bind_source *source, bool reopen,
                                  int *out) {
     if (source->judged && source->fd < 0)
@@ -346,40 +343,4 @@ struct error *mount_set_complete(const struct oci_config *config, struct mount_s
         fd_close(fd_take(&set->late[i]));
     }
     return NULL;
-}
-
-struct error *scratch_mount(const struct rootfs *root, const struct scratch_request *request) {
-    struct container_path path = {request->path};
-    fd_owned int place = -1;
-    struct error *error = rootfs_open_plain(root, path, O_PATH | O_DIRECTORY, &place);
-    if (error != NULL && error->number == ENOENT && request->create) {
-        error_ignore(error);
-        error = rootfs_make_directory(root, path, request->mode, request->uid, request->gid, &place);
-    }
-    /* No such place in the image, or one that a symlink of the image moves to where nobody looked, such as a
-     * home that is /usr: nothing that is to be writable. */
-    if (error != NULL && (error->number == ENOENT || error->number == ENOTDIR || error->number == ELOOP)) {
-        error_ignore(error);
-        return NULL;
-    }
-    TRY(error);
-    fd_owned int tree = -1;
-    if (!request->tmpfs) {
-        TRY(mount_copy(place, false, request->path, &tree));
-        TRY(mount_change(tree, false, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, MOUNT_ATTR_RDONLY,
-                         request->path));
-        return mount_attach(tree, place, request->path);
-    }
-    struct stat status;
-    if (fstat(place, &status) < 0)
-        return error_system(errno, "stat", "%s in the container's root", request->path);
-    string_list_owned struct string_list data = {0};
-    string_list_append_owned(&data, text_formatted("mode=%o", status.st_mode & 07777));
-    TRY(mount_new("tmpfs", "tmpfs", &data, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &tree));
-    if (fchownat(tree, "", status.st_uid, status.st_gid, AT_EMPTY_PATH) < 0 && errno != EINVAL)
-        return error_system(errno, "chown", "%s in the container's root", request->path);
-    fd_owned int from = -1;
-    TRY(rootfs_open(root, path, O_RDONLY | O_DIRECTORY, &from));
-    TRY(directory_copy(from, tree, COPY_UP_MAX, request->path));
-    return mount_attach(tree, place, request->path);
 }

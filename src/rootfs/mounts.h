@@ -52,19 +52,10 @@ fallible mount_set_attach(struct rootfs *root, const struct oci_config *config, 
  * is. */
 fallible mount_set_complete(const struct oci_config *config, struct mount_set *set);
 
-/* A writable place in a read-only root. Own layer: the directory is bound over itself. Else a tmpfs with the
- * content copied up. A place that is missing is made when `create`, with `mode` and owner, else passed over.
- */
-struct scratch_request {
-    const char *path;
-    bool tmpfs;
-    bool create;
-    mode_t mode;
-    uid_t uid;
-    gid_t gid;
-};
-fallible scratch_mount(const struct rootfs *root, const struct scratch_request *request);
-
+/* More than this in a place that is copied into memory is a mistake that the user should hear of. */
+#define COPY_UP_MAX (256ull * 1024 * 1024)
 /* Copies the content of a directory into another one: files, directories, symlinks, owners, modes, times; at
  * most `limit` bytes. Never follows a symlink. */
 fallible directory_copy(int from, int to, uint64_t limit, const char *subject);
+/* The same of one file, open for reading, into the directory `to` as `name`. */
+fallible file_copy(int from, int to, const char *name, uint64_t limit, const char *subject);

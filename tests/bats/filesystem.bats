@@ -197,6 +197,44 @@ enforcement: {best_effort: [filesystem.readable]}'
     has_record fs.write.read_only '.file.path == "/data/by-data"'
 }
 
+# The remedy of a record, applied as it stands.
+@test "writable: one file of the image, and none of its neighbours; in memory, or in the container's own layer" {
+    printf 'first\n' >"$ROOT/etc/motd"
+    echo >"$ROOT/etc/other"
+    chown 1000:1000 "$ROOT/etc/motd" "$ROOT/etc/other"
+    as_user
+    script_is 'echo second >>/etc/motd; cat /etc/motd; stat -c %u:%a /etc/motd; echo x >/etc/other'
+    run pf_run
+    lacks "$output" second
+    local remedy
+    remedy=$(records '.file.path == "/etc/motd"' | jq -r .unmapped.remedy)
+    is "$remedy" 'filesystem: {writable: ["@default", "/etc/motd"]}'
+    printf 'version: 1\n%s\n' "$remedy" >"$WORK/policy.yaml"
+    POLICY=$WORK/policy.yaml ID=$ID-memory LOG=$LOGS/$ID.jsonl
+    run pf_run
+    contains "$output" $'first\nsecond\n1000:644'
+    is "$(cat "$ROOT/etc/motd")" first # in memory
+    is "$(records '.action_id == 2 and .file.path == "/etc/motd"')" ''
+    has_record fs.write.read_only '.file.path == "/etc/other"'
+    # a root that is a mount of its own, as engines have it
+    mount --bind "$ROOT" "$ROOT"
+    ID=$ID-layer LOG=$LOGS/$ID.jsonl
+    run pf_run
+    umount "$ROOT"
+    contains "$output" $'first\nsecond\n1000:644'
+    is "$(cat "$ROOT/etc/motd")" $'first\nsecond'
+}
+
+@test "writable: a file that is a symbolic link, or no file, is passed over" {
+    ln -s /etc/passwd "$ROOT/etc/link"
+    mkfifo "$ROOT/etc/pipe"
+    printf '%s\n' 'version: 1' 'filesystem: {writable: ["@default", /etc/link, /etc/pipe, /etc/group/x]}' >"$WORK/policy.yaml"
+    POLICY=$WORK/policy.yaml
+    script_is 'echo x >>/etc/passwd'
+    run pf_run
+    ended 1 "Read-only file system"
+}
+
 @test "writable: what the engine mounted read-only stays so" {
     secret ro ro
     policy 'filesystem: {writable: [/data, "@mounts"]}'
