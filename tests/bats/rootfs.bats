@@ -171,8 +171,10 @@ while os.getppid() != 1: libc.renameat2(-100, one, -100, other, 2) # RENAME_EXCH
 import os, sys
 place, outside = sys.argv[1] + "/place", sys.argv[2]
 while not os.listdir(outside):
-    if os.path.realpath(place) == place:
-        os.makedirs(place + "/made", exist_ok=True)
+    try:
+        if os.path.realpath(place) == place:
+            os.makedirs(place + "/made", exist_ok=True)
+    except OSError: pass # exchanged between two of its own looks
 print("deceived")' "$ROOT" "$WORK/outside"
     is "$output" deceived
     rm -rf "$WORK/outside/made" "$ROOT/place/made" "$ROOT/link/made"
