@@ -177,7 +177,9 @@ while not os.listdir(outside):
     except OSError: pass # exchanged between two of its own looks
 print("deceived")' "$ROOT" "$WORK/outside"
     is "$output" deceived
-    rm -rf "$WORK/outside/made" "$ROOT/place/made" "$ROOT/link/made"
+    # rm is deceived as well
+    is_gone() { ! rm -rf "$WORK/outside/made" "$ROOT/place/made" "$ROOT/link/made" 2>&1 | grep -q . && [ -z "$(find "$ROOT/place/" "$ROOT/link/" "$WORK/outside" -name made)" ]; }
+    wait_for is_gone
     configure --arg file "$WORK/file" '.mounts += [{destination: "/place/made/here", type: "tmpfs", source: "tmpfs"},
       {destination: "/place/file", type: "bind", source: $file, options: ["bind"]}]'
     for _ in $(seq 12); do run pf_run; done
