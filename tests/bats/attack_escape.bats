@@ -23,7 +23,7 @@ without_landlock() {
 @test "a container that shares the process namespace sees nothing of an init that waits for start" {
     without_landlock
     # what it may see: all of a process that is as itself
-    look="sleep 999 & tr '\\0' '\\n' </proc/\$!/environ; ls /proc/\$!/root/; kill \$!"
+    look="sleep 999 & until [ \"\$(tr -d '\\0' </proc/\$!/cmdline)\" = sleep999 ]; do :; done; tr '\\0' '\\n' </proc/\$!/environ; ls /proc/\$!/root/; kill \$!"
     contains "$(pf exec --env CANARY=readable-value "$ID" sh -c "$look")" readable-value
     contains "$(pf exec "$ID" sh -c "$look")" etc
     new_bundle "$WORK/second"
