@@ -34,17 +34,17 @@ struct suggestion {
     char *run, *policy, *container;
 };
 
+static void lines_free(struct suggested_line *lines, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        free(lines[i].item);
+        free(lines[i].reason);
+    }
+    free(lines);
+}
+
 static void suggestion_clear(struct suggestion *suggestion) {
-    for (size_t i = 0; i < suggestion->count; i++) {
-        free(suggestion->lines[i].item);
-        free(suggestion->lines[i].reason);
-    }
-    for (size_t i = 0; i < suggestion->others_count; i++) {
-        free(suggestion->others[i].item);
-        free(suggestion->others[i].reason);
-    }
-    free(suggestion->lines);
-    free(suggestion->others);
+    lines_free(suggestion->lines, suggestion->count);
+    lines_free(suggestion->others, suggestion->others_count);
     free(suggestion->run);
     free(suggestion->policy);
     free(suggestion->container);

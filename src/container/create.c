@@ -527,9 +527,9 @@ static struct error *enforcement_store(const struct creation *creation) {
     /* New, and read by nobody before create has ended: a third of what replacing a file costs. */
     fd_owned int file = openat(creation->container->directory, ENFORCEMENT_FILE,
                                O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0 || write(file, json.text.data, json.text.length) != (ssize_t)json.text.length)
+    if (file < 0)
         return error_system(errno, "write", "%s/" ENFORCEMENT_FILE, creation->container->path);
-    return NULL;
+    return fd_write_all(file, json.text.data, json.text.length, ENFORCEMENT_FILE);
 }
 
 static struct error *hooks_outside(struct creation *creation) {

@@ -36,14 +36,12 @@ bool harden_mount_is_read_only(const struct oci_mount *mount) {
     return read_only;
 }
 
-/* A line that stands for a path: absolute, "~" or "@cwd"; the caller frees it. NULL for others. */
-static char *line_path(const struct hardened *hardened, const struct facts *facts, const char *line) {
+char *harden_line_path(const struct hardened *hardened, const struct facts *facts, const char *line) {
     const char *home = facts->container_home;
+    const char *cwd = hardened->config->process != NULL ? hardened->config->process->cwd : NULL;
     if (strcmp(line, "@cwd") == 0)
-        return hardened->config->process != NULL && hardened->config->process->cwd != NULL
-                   ? match_path_clean(hardened->config->process->cwd)
-                   : NULL;
-    if (line[0] == '~' && (line[1] == '\0' || line[1] == '/') && home != NULL) {
+        return cwd != NULL && cwd[0] == '/' ? match_path_clean(cwd) : NULL;
+    if (line[0] == '~' && (line[1] == '\0' || line[1] == '/') && home != NULL && home[0] == '/') {
         memory_owned char *path = text_formatted("%s%s", home, line + 1);
         return match_path_clean(path);
     }
@@ -54,7 +52,7 @@ static char *line_path(const struct hardened *hardened, const struct facts *fact
 static bool is_listed(const struct hardened *hardened, const struct facts *facts,
                       const struct string_list *lines, const char *place) {
     for (size_t i = 0; i < lines->count; i++) {
-        memory_owned char *path = line_path(hardened, facts, lines->items[i]);
+        memory_owned char *path = harden_line_path(hardened, facts, lines->items[i]);
         if (path != NULL && match_path_within(place, path))
             return true;
     }
@@ -69,7 +67,7 @@ static char *mount_place(const struct hardened *hardened, size_t index) {
                : match_path_clean(hardened->config->mounts[index].destination);
 }
 
-static void make_read_only(struct oci_mount *mount) {
+void harden_mount_make_read_only(struct oci_mount *mount) {
     for (size_t i = mount->options.count; i > 0; i--)
         if (strcmp(mount->options.items[i - 1], "rw") == 0 || strcmp(mount->options.items[i - 1], "rrw") == 0)
             string_list_remove(&mount->options, i - 1);
@@ -90,20 +88,19 @@ static void reopen_parts(const struct policy *policy, const struct facts *facts,
                          struct hardened *hardened) {
     const struct string_list *lines = &policy->writable.values;
     for (size_t i = 0; i < lines->count; i++) {
-        memory_owned char *path = line_path(hardened, facts, lines->items[i]);
+        memory_owned char *path = harden_line_path(hardened, facts, lines->items[i]);
         if (path != NULL && strcmp(path, place) != 0 && match_path_within(path, place))
             harden_add_rebind(hardened, path, REBIND_WRITABLE);
     }
 }
 
-/* Nothing is denied then that can be let through, and the mounts are what the engine made of them. */
-static bool is_learning(const struct policy *policy) {
+bool harden_is_learning(const struct policy *policy) {
     return policy->on_denied_action == POLICY_DENIED_LOG_ONLY;
 }
 
 void harden_writable_mounts(const struct policy *policy, const struct facts *facts,
                             struct hardened *hardened) {
-    if (policy->filesystem_default != POLICY_ACCESS_DENY || is_learning(policy) ||
+    if (policy->filesystem_default != POLICY_ACCESS_DENY || harden_is_learning(policy) ||
         string_list_contains(&policy->writable.values, "@mounts"))
         return;
     for (size_t i = 0; i < hardened->config->mounts_count; i++) {
@@ -115,7 +112,7 @@ void harden_writable_mounts(const struct policy *policy, const struct facts *fac
         if (is_listed(hardened, facts, &policy->writable.values, place) ||
             is_listed(hardened, facts, &policy->scratch.values, place))
             continue;
-        make_read_only(mount);
+        harden_mount_make_read_only(mount);
         reopen_parts(policy, facts, place, hardened);
         memory_owned char *remedy = harden_remedy("filesystem", "writable", place);
         harden_note(hardened, CHANGE_SET, "mounts", place, NULL, "filesystem.writable", remedy,
@@ -168,7 +165,7 @@ static fallible add_readable(const struct policy *policy, const struct facts *fa
     const char *line = policy->readable.values.items[index];
     const struct glob_fact *glob = facts_glob(facts, line);
     if (glob == NULL) {
-        memory_owned char *path = line_path(hardened, facts, line);
+        memory_owned char *path = harden_line_path(hardened, facts, line);
         if (path != NULL)
             append_once(&plan->readable, path);
         return NULL;
@@ -239,7 +236,7 @@ static fallible plan_degrade(const struct policy *policy, const struct access_pl
 }
 
 fallible harden_access(const struct policy *policy, const struct facts *facts, struct hardened *hardened) {
-    if (is_learning(policy))
+    if (harden_is_learning(policy))
         return NULL;
     struct access_plan *plan = memory_zeroed(sizeof *plan);
     plan_writable(hardened, plan);

@@ -64,10 +64,7 @@ static void make_read_only(struct candidate *candidate, const char *why) {
     bool whole = !has_option(mount, "rbind") || has_option(mount, "rro");
     if (harden_mount_is_read_only(mount) && whole)
         return;
-    for (size_t i = mount->options.count; i > 0; i--)
-        if (strcmp(mount->options.items[i - 1], "rw") == 0 || strcmp(mount->options.items[i - 1], "rrw") == 0)
-            string_list_remove(&mount->options, i - 1);
-    string_list_append(&mount->options, has_option(mount, "rbind") ? "rro" : "ro");
+    harden_mount_make_read_only(mount);
     harden_note(candidate->hardened, CHANGE_SET, "mounts", candidate->destination, NULL,
                 "built-in: system mounts", NULL, "%s is read-only: %s", candidate->destination, why);
 }

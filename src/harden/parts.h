@@ -35,6 +35,13 @@ void harden_rootfs(const struct policy *policy, const struct facts *facts, struc
 /* access.c */
 /* The last of "ro" and "rw" counts, as for mount(8). */
 bool harden_mount_is_read_only(const struct oci_mount *mount);
+/* With all that it holds, where it is recursive. */
+void harden_mount_make_read_only(struct oci_mount *mount);
+/* A line of the policy that stands for a path: absolute, "~", "~/..." or "@cwd"; clean, the caller frees it.
+ * NULL for others. */
+char *harden_line_path(const struct hardened *hardened, const struct facts *facts, const char *line);
+/* Nothing is denied then that can be let through, and the mounts are what the engine made of them. */
+bool harden_is_learning(const struct policy *policy);
 /* Once for each path. */
 void harden_add_rebind(struct hardened *hardened, const char *path, enum rebind_kind kind);
 /* Without "@mounts" among what is writable, the engine's mounts are read-only but for the lines. */

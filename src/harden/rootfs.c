@@ -89,30 +89,14 @@ static void add_scratch(struct hardened *hardened, char *path, enum scratch_kind
     hardened->scratch_count = kept + 1;
 }
 
-static const char *place_of(const struct oci_config *config, const struct facts *facts, const char *item,
-                            bool *by_name, char **below_home) {
-    *by_name = true;
-    if (strcmp(item, "~") == 0)
-        return facts->container_home;
-    if (text_starts_with(item, "~/") && facts->container_home != NULL) {
-        *below_home = text_formatted("%s%s", facts->container_home, item + 1);
-        return *below_home;
-    }
-    if (strcmp(item, "@cwd") == 0)
-        return config->process != NULL ? config->process->cwd : NULL;
-    *by_name = false;
-    return item[0] == '/' ? item : NULL; /* "@mounts": what is mounted writable is so already */
-}
-
 static void add_places(const struct string_list *items, const struct facts *facts, enum scratch_kind kind,
                        struct hardened *hardened) {
     for (size_t i = 0; i < items->count; i++) {
-        bool by_name;
-        memory_owned char *below_home = NULL;
-        const char *place = place_of(hardened->config, facts, items->items[i], &by_name, &below_home);
-        if (place == NULL || place[0] != '/')
+        /* "@mounts": what is mounted writable is so already */
+        char *path = harden_line_path(hardened, facts, items->items[i]);
+        bool by_name = items->items[i][0] != '/';
+        if (path == NULL)
             continue;
-        char *path = match_path_clean(place);
         if ((by_name && is_system(path)) || strcmp(path, "/") == 0 || is_mounted(hardened->config, path))
             free(path);
         else
@@ -161,7 +145,7 @@ void harden_rootfs(const struct policy *policy, const struct facts *facts, struc
         enum scratch_kind kind = facts->root_is_mount && !root->readonly ? SCRATCH_OWN_LAYER : SCRATCH_TMPFS;
         add_places(&policy->scratch.values, facts, kind, hardened);
         add_places(&policy->writable.values, facts, kind, hardened);
-        bool learning = policy->on_denied_action == POLICY_DENIED_LOG_ONLY;
+        bool learning = harden_is_learning(policy);
         if (learning)
             harden_note(hardened, CHANGE_SET, "root.readonly", "/", NULL, "on_denied_action: log_only", NULL,
                         "the root file system stays as the engine gave it; what would be denied is recorded");
