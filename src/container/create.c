@@ -455,7 +455,7 @@ static struct error *warden_begin(struct creation *creation) {
                                                                    .remedy = change->remedy};
     }
     plan.changes = changes;
-    TRY(warden_spawn(&plan, creation->channel[1], creation->warden_listening, creation->pidfd,
+    TRY(warden_spawn(&plan, creation->channel[1], creation->warden_listening, creation->pidfd, -1,
                      &creation->warden));
     fault_point("warden");
     for (int i = 0; i < 2; i++)

@@ -41,6 +41,14 @@ struct error *warden_give_sockets(int channel, const struct wall_sockets *socket
     return say(channel, &message, present, count);
 }
 
+struct error *warden_give_broker_sockets(int channel, const struct broker_sockets *sockets) {
+    struct warden_message message = {
+        .kind = WARDEN_BROKER_SOCKETS, .mark = sockets->mark, .bound = sockets->bound};
+    int fds[BROKER_SOCKET_COUNT];
+    size_t count = broker_sockets_pack(sockets, fds, &message.present);
+    return say(channel, &message, fds, count);
+}
+
 struct error *warden_give_decoys(int channel, const int *decoys, size_t count) {
     struct warden_message message = {.kind = WARDEN_DECOYS};
     return say(channel, &message, decoys, count);

@@ -10,6 +10,7 @@ enum warden_fd {
     WARDEN_FD_CHANNEL,
     WARDEN_FD_LISTENING,
     WARDEN_FD_INIT,
+    WARDEN_FD_BROKER, /* the warden's end of the channel with the broker's keeper; not open: none */
     WARDEN_FD_END
 };
 #define WARDEN_FD_COUNT (WARDEN_FD_END - WARDEN_FD_FIRST)

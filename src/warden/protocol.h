@@ -10,7 +10,8 @@ enum warden_message_kind {
     WARDEN_WATCH,
     WARDEN_LISTENER,
     WARDEN_CHANGE,
-    WARDEN_STARTED
+    WARDEN_STARTED,
+    WARDEN_BROKER_SOCKETS
 };
 
 #define WARDEN_SOCKET_COUNT 5
@@ -18,7 +19,9 @@ enum warden_message_kind {
 
 struct warden_message {
     uint32_t kind;
-    uint32_t present; /* WARDEN_SOCKETS: bit N is set where the Nth socket exists */
+    uint32_t present; /* WARDEN_SOCKETS, WARDEN_BROKER_SOCKETS: bit N is set where the Nth exists */
+    uint32_t mark;    /* WARDEN_BROKER_SOCKETS: as in struct broker_sockets */
+    uint32_t bound;
     char exec_id[128];
     char reason[64];
     char subject[256];

@@ -15,8 +15,8 @@ static int child_run(void *data) {
     const int *descriptors = data;
     int high[WARDEN_FD_COUNT];
     for (int i = 0; i < WARDEN_FD_COUNT; i++) {
-        high[i] = fcntl(descriptors[i], F_DUPFD_CLOEXEC, 64);
-        if (high[i] < 0)
+        high[i] = descriptors[i] < 0 ? -1 : fcntl(descriptors[i], F_DUPFD_CLOEXEC, 64);
+        if (high[i] < 0 && descriptors[i] >= 0)
             _exit(127);
     }
     int null_device = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -25,9 +25,12 @@ static int child_run(void *data) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (dup2(null_device, fd) < 0)
             _exit(127);
-    for (int i = 0; i < WARDEN_FD_COUNT; i++)
-        if (dup2(high[i], WARDEN_FD_FIRST + i) < 0)
+    for (int i = 0; i < WARDEN_FD_COUNT; i++) {
+        if (high[i] < 0)
+            fd_close(WARDEN_FD_FIRST + i);
+        else if (dup2(high[i], WARDEN_FD_FIRST + i) < 0)
             _exit(127);
+    }
     if (sys_close_range(WARDEN_FD_FIRST + WARDEN_FD_COUNT, ~0u, 0) < 0)
         _exit(127);
     /* What the engine blocked or ignored is not for us (a hook-started process once could not be ended by
@@ -42,10 +45,10 @@ static int child_run(void *data) {
 }
 
 struct error *warden_spawn(const struct warden_plan *plan, int init_channel, int listening, int init_pidfd,
-                           pid_t *pid) {
+                           int broker_channel, pid_t *pid) {
     fd_owned int sealed = -1;
     TRY(warden_plan_seal(plan, &sealed));
-    int descriptors[WARDEN_FD_COUNT] = {sealed, init_channel, listening, init_pidfd};
+    int descriptors[WARDEN_FD_COUNT] = {sealed, init_channel, listening, init_pidfd, broker_channel};
     fd_owned int pidfd = -1;
     *pid = sys_spawn(child_run, descriptors, &pidfd);
     if (*pid < 0)

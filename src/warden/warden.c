@@ -53,6 +53,7 @@ struct warden {
     int init;     /* pidfd */
     int guardian; /* pidfd */
     int channel;
+    int broker; /* the channel with the broker's keeper; -1: none */
     int listening;
     int clients[CLIENTS_MAX];
     size_t clients_count;
@@ -166,6 +167,18 @@ static void take_sockets(struct warden *warden, const struct warden_message *mes
     packets_bind(&warden->context);
 }
 
+/* Its keeper waits for them; a keeper that is gone already is noticed where its end is read. */
+static void hand_on_broker_sockets(struct warden *warden, const struct warden_message *message, int *fds,
+                                   size_t count) {
+    struct broker_sockets sockets;
+    broker_sockets_unpack(fds, count, message->present, &sockets);
+    sockets.mark = message->mark;
+    sockets.bound = message->bound != 0;
+    if (warden->broker >= 0)
+        error_ignore(broker_sockets_send(warden->broker, &sockets));
+    broker_sockets_close(&sockets);
+}
+
 static void events_make_room(struct warden *warden) {
     size_t room = FIXED + CLIENTS_MAX + warden->listeners_room;
     warden->events = memory_resize(warden->events, room, sizeof *warden->events);
@@ -205,6 +218,10 @@ static bool message_handle(struct warden *warden, int connection) {
     switch (message.kind) {
     case WARDEN_SOCKETS:
         take_sockets(warden, &message, fds, count);
+        answer = false;
+        break;
+    case WARDEN_BROKER_SOCKETS:
+        hand_on_broker_sockets(warden, &message, fds, count);
         answer = false;
         break;
     case WARDEN_DECOYS:
@@ -409,6 +426,7 @@ static _Noreturn void warden_run(uint64_t *sequence, int guardian) {
         .init = WARDEN_FD_INIT,
         .guardian = guardian,
         .channel = WARDEN_FD_CHANNEL,
+        .broker = fcntl(WARDEN_FD_BROKER, F_GETFD) < 0 ? -1 : WARDEN_FD_BROKER,
         .listening = WARDEN_FD_LISTENING,
         .context = {.log = log,
                     .policy_origin = plan->policy_origin,
@@ -479,7 +497,7 @@ static _Noreturn void guardian_run(uint64_t *sequence, pid_t warden, int warden_
 
 int warden_main(void) {
     for (int fd = WARDEN_FD_FIRST; fd < WARDEN_FD_END; fd++)
-        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 && fd != WARDEN_FD_BROKER)
             return 1;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     /* One counter for both processes, so that a sequence never repeats. */
@@ -503,5 +521,6 @@ int warden_main(void) {
     fd_close(guardian);
     fd_close(WARDEN_FD_CHANNEL);
     fd_close(WARDEN_FD_LISTENING);
+    fd_close(WARDEN_FD_BROKER);
     guardian_run(sequence, warden, warden_pidfd);
 }

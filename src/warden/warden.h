@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "egress/broker_sockets.h"
 #include "egress/egress.h"
 #include "libocispec/config.h"
 #include "record/record.h"
@@ -49,10 +50,11 @@ fallible warden_plan_read(int sealed, struct warden_plan *out);
 fallible warden_plan_rules(struct warden_plan *plan, const struct warden_rules **out);
 
 /* Starts it. `init_channel`: the warden's end of the socket pair whose other end init has; `listening`: the
- * socket that start and exec connect to; `init_pidfd`. The caller keeps its descriptors. It reports through
- * the channel: see warden_watch. */
+ * socket that start and exec connect to; `init_pidfd`; `broker_channel`: the warden's end of the socket pair
+ * whose other end the broker's keeper has, -1: no broker. The caller keeps its descriptors. It reports
+ * through the channel: see warden_watch. */
 fallible warden_spawn(const struct warden_plan *plan, int init_channel, int listening, int init_pidfd,
-                      pid_t *pid);
+                      int broker_channel, pid_t *pid);
 
 /* The program behind the hidden subcommand. */
 int warden_main(void);
@@ -61,6 +63,9 @@ int warden_main(void);
 
 /* Hands over the sockets of the container's network namespace, or the decoys' descriptors. */
 fallible warden_give_sockets(int channel, const struct wall_sockets *sockets);
+/* Those of the broker, which the warden hands on to its keeper: broker_sockets_receive, at the other end of
+ * the broker channel. */
+fallible warden_give_broker_sockets(int channel, const struct broker_sockets *sockets);
 fallible warden_give_decoys(int channel, const int *decoys, size_t count);
 /* Waits until the warden has everything and watches. */
 fallible warden_watch(int channel);
