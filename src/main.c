@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "broker/broker.h"
 #include "cli/cli.h"
 #include "cli/log.h"
 #include "cli/options.h"
@@ -277,6 +278,8 @@ int main(int argc, char **argv) {
     signal(SIGCHLD, SIG_DFL);
     if (argc == 2 && strcmp(argv[1], "warden") == 0)
         return warden_main();
+    if (argc == 2 && strcmp(argv[1], "broker") == 0)
+        return broker_main();
     memory_owned char *root = default_root();
     struct global_options global = {.runtime.root = root};
     if (argc > 0)

@@ -27,6 +27,8 @@ struct warden_context {
     struct packet_observer *packets; /* packets.c's own; NULL at first, freed by packets_close */
     int decoy_group;                 /* fanotify descriptor or -1 */
     struct string_list decoy_paths;  /* container paths, for messages */
+    int broker;                      /* the channel to its keeper, or -1 */
+    bool broker_ready;               /* it has said that it serves */
 };
 
 /* warden.c: records a denied action of the workload; with `on_denied_action: stop` it was the last one. */
@@ -50,6 +52,9 @@ void packets_bind(struct warden_context *context);
 /* packets.c: records what the kernel counted and never showed (log.suppressed), and frees context->packets.
  */
 void packets_close(struct warden_context *context);
+
+/* broker.c: waits until the broker has said that it serves, or why it cannot. */
+fallible broker_await(struct warden_context *context);
 
 /* confine.c: what hostile bytes could make of the warden. From here on only the calls that it needs. */
 fallible confine_calls(void);

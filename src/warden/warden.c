@@ -53,7 +53,6 @@ struct warden {
     int init;     /* pidfd */
     int guardian; /* pidfd */
     int channel;
-    int broker; /* the channel with the broker's keeper; -1: none */
     int listening;
     int clients[CLIENTS_MAX];
     size_t clients_count;
@@ -174,8 +173,8 @@ static void hand_on_broker_sockets(struct warden *warden, const struct warden_me
     broker_sockets_unpack(fds, count, message->present, &sockets);
     sockets.mark = message->mark;
     sockets.bound = message->bound != 0;
-    if (warden->broker >= 0)
-        error_ignore(broker_sockets_send(warden->broker, &sockets));
+    if (warden->context.broker >= 0)
+        error_ignore(broker_sockets_send(warden->context.broker, &sockets));
     broker_sockets_close(&sockets);
 }
 
@@ -242,6 +241,7 @@ static bool message_handle(struct warden *warden, int connection) {
     case WARDEN_WATCH:
         confine_capabilities(kept_capabilities); /* the decoys are marked: CAP_SYS_ADMIN has done its work */
         begin_watching(warden);
+        error = broker_await(&warden->context);
         break;
     case WARDEN_LISTENER:
         error = take_listener(warden, &message, fds, count);
@@ -407,7 +407,7 @@ static struct error *prepare(uint64_t *sequence, struct warden_plan *plan, struc
     return record_log_open(&plan->subject, sequence, log);
 }
 
-static _Noreturn void warden_run(uint64_t *sequence, int guardian) {
+static _Noreturn void warden_run(uint64_t *sequence, int guardian, int broker) {
     prctl(PR_SET_NAME, "pinfold-warden");
     (void)memory_populate(HEAP_BYTES);
     struct warden *warden = memory_zeroed(sizeof *warden);
@@ -426,7 +426,6 @@ static _Noreturn void warden_run(uint64_t *sequence, int guardian) {
         .init = WARDEN_FD_INIT,
         .guardian = guardian,
         .channel = WARDEN_FD_CHANNEL,
-        .broker = fcntl(WARDEN_FD_BROKER, F_GETFD) < 0 ? -1 : WARDEN_FD_BROKER,
         .listening = WARDEN_FD_LISTENING,
         .context = {.log = log,
                     .policy_origin = plan->policy_origin,
@@ -437,7 +436,8 @@ static _Noreturn void warden_run(uint64_t *sequence, int guardian) {
                     .init_pid = (pid_t)plan->init_pid,
                     .pid_namespace = pid_namespace_of((pid_t)plan->init_pid),
                     .decoy_group = -1,
-                    .decoy_paths = plan->decoys},
+                    .decoy_paths = plan->decoys,
+                    .broker = broker},
     };
     loop(warden);
 }
@@ -496,9 +496,11 @@ static _Noreturn void guardian_run(uint64_t *sequence, pid_t warden, int warden_
 }
 
 int warden_main(void) {
-    for (int fd = WARDEN_FD_FIRST; fd < WARDEN_FD_END; fd++)
-        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0 && fd != WARDEN_FD_BROKER)
+    for (int fd = WARDEN_FD_FIRST; fd < WARDEN_FD_BROKER; fd++)
+        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return 1;
+    /* Before something else is opened at its number. */
+    int broker = fcntl(WARDEN_FD_BROKER, F_SETFD, FD_CLOEXEC) < 0 ? -1 : WARDEN_FD_BROKER;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     /* One counter for both processes, so that a sequence never repeats. */
     uint64_t *sequence =
@@ -509,7 +511,7 @@ int warden_main(void) {
      * two writes to it. */
     pid_t warden = sequence == MAP_FAILED || guardian < 0 ? -1 : sys_clone3(0, &warden_pidfd, -1);
     if (warden == 0)
-        warden_run(sequence, guardian);
+        warden_run(sequence, guardian, broker);
     if (warden < 0) {
         error_send(WARDEN_FD_CHANNEL, error_system(errno, "fork", "the warden"));
         return 1;
@@ -521,6 +523,6 @@ int warden_main(void) {
     fd_close(guardian);
     fd_close(WARDEN_FD_CHANNEL);
     fd_close(WARDEN_FD_LISTENING);
-    fd_close(WARDEN_FD_BROKER);
+    fd_close(broker);
     guardian_run(sequence, warden, warden_pidfd);
 }

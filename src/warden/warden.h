@@ -39,6 +39,8 @@ struct warden_plan {
     struct string_list decoys;
     struct warden_change *changes;
     size_t changes_count;
+    struct string_list hosts; /* the lines of network.allowed_hosts, and parallel to them where each stands */
+    struct string_list hosts_origins;
     char *unread_rules; /* as text, until they are asked for */
 };
 
@@ -67,7 +69,7 @@ fallible warden_give_sockets(int channel, const struct wall_sockets *sockets);
  * the broker channel. */
 fallible warden_give_broker_sockets(int channel, const struct broker_sockets *sockets);
 fallible warden_give_decoys(int channel, const int *decoys, size_t count);
-/* Waits until the warden has everything and watches. */
+/* Waits until the warden has everything and watches; where there is a broker, until it serves. */
 fallible warden_watch(int channel);
 /* Hands over a seccomp listener and waits until it is attended: only then may execve come. Only sendmsg,
  * recvmsg and recv are called, under the filter that was just loaded. */

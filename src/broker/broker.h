@@ -1,0 +1,50 @@
+/* The broker (DESIGN.md sections 4 and 7): answers names, and connects for a container to the hosts that its
+ * policy allows. Two processes of one program: the keeper, which reads no hostile byte, enters the
+ * container's network namespace and starts its child again when that is lost; and the child, the broker
+ * proper, which does all the rest without a privilege, a file or another program. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+#include "libocispec/schema.h"
+
+enum broker_uplink {
+    BROKER_UPLINK_CONTAINER, /* it dials from the container's network namespace; with lo alone there is no
+                                uplink */
+    BROKER_UPLINK_HOST       /* it dials from the runtime's */
+};
+
+/* An entry of a hosts file. */
+struct broker_hosts_entry {
+    char *address;
+    struct string_list names;
+};
+
+/* What the broker is given, sealed: nothing of it is secret. */
+struct broker_plan {
+    struct string_list hosts;       /* the lines of network.allowed_hosts, as policy/hosts.h writes them */
+    int64_t uplink;                 /* enum broker_uplink */
+    struct string_list nameservers; /* addresses, perhaps with a scope: "fe80::1%eth0" */
+    struct broker_hosts_entry *entries; /* of the hosts file that the engine mounted, or the runtime's own */
+    size_t entries_count;
+    int64_t connections_max; /* 0: 4096 */
+};
+
+/* Adds what a resolv.conf or a hosts file says: its text, which the container's image or the engine wrote.
+ * What cannot be read is left out, as every resolver does; bounded. */
+void broker_plan_read_resolver(struct broker_plan *plan, const char *text, size_t length);
+void broker_plan_read_hosts(struct broker_plan *plan, const char *text, size_t length);
+void broker_plan_clear(struct broker_plan *plan);
+#define broker_plan_owned __attribute__((cleanup(broker_plan_clear)))
+
+/* Starts the keeper: a fresh image of this program with the sealed plan, no environment, no signal blocked.
+ * `channel` is one end of a fd_pair whose other end warden_spawn is given: over it come the sockets, and the
+ * reports go (broker/report.h). When the other end closes or init ends, keeper and broker end. The caller
+ * keeps its descriptors. Whether the broker can serve comes back by warden_watch. */
+fallible broker_spawn(const struct broker_plan *plan, int channel, int init_pidfd, pid_t *pid);
+
+/* The program behind the hidden subcommand. */
+int broker_main(void);
