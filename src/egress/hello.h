@@ -18,9 +18,10 @@ enum hello_fault {
     HELLO_FAULT_TOO_LONG,
     HELLO_FAULT_NAME, /* server_name: two names, another kind of name, or bytes that are no host name: NUL, a
                          last dot, an address */
-    HELLO_FAULT_ANOTHER /* hello_watch: a second ClientHello that names another server */
+    HELLO_FAULT_ANOTHER, /* the second ClientHello names another server */
+    HELLO_FAULT_ANSWER   /* what the server says is not TLS */
 };
-/* The fault in words, for a record: "the ClientHello names two servers" ... */
+/* The fault in words, for a record: "the connection does not begin as TLS does" ... */
 const char *hello_fault_text(enum hello_fault fault);
 
 /* {0} to begin with. What a caller reads stands first. */
@@ -32,35 +33,41 @@ struct hello {
     char name[HOST_NAME_SIZE]; /* host_name_normalise'd; "" unless named */
 
     /* The reader's own. */
-    uint8_t state, step;
-    bool second;     /* this is the second one */
-    bool ciphertext; /* what is not a ClientHello now is ciphertext: no fault */
-    bool plain;      /* nothing of the stream can be a ClientHello any more */
+    uint8_t state;         /* the part of the message that comes next */
+    uint8_t header_length; /* bytes of the record's header that were read */
     uint8_t record_type;
-    uint16_t record_left;
-    uint32_t taken, message_left, part_left, inner_left, value;
-    uint16_t extension_type, name_length;
-    char first[HOST_NAME_SIZE];
+    uint8_t step;         /* bytes of a number that were read */
+    uint16_t record_left; /* bytes of the record */
+    uint16_t extension_type;
+    uint8_t name_length;
+    bool second; /* after a HelloRetryRequest */
     bool first_named;
+    uint32_t taken;        /* bytes of the stream */
+    uint32_t value;        /* of a number */
+    uint32_t part_left;    /* bytes of the part */
+    uint32_t message_left; /* bytes of the ClientHello */
+    char first[HOST_NAME_SIZE];
 };
 
 enum hello_verdict {
-    HELLO_NEED_MORE, /* all bytes are taken: hold them */
-    HELLO_DONE,      /* the ClientHello is whole: `named`, `name` */
-    HELLO_BAD        /* `fault` */
+    HELLO_NEED_MORE, /* all bytes are taken */
+    HELLO_DONE,
+    HELLO_RETRY, /* hello_answer_feed only */
+    HELLO_BAD    /* `fault`: feed nothing more */
 };
-/* Takes the next bytes of the stream, at most to the end of the ClientHello; *used says how many. After
- * HELLO_DONE everything held and those *used bytes may be forwarded if the name is right, and the rest goes
- * to hello_watch. After HELLO_BAD nothing more is to be fed. */
+/* Takes the next bytes of the client's stream, at most to the end of the ClientHello; *used says how many.
+ * HELLO_NEED_MORE: hold them, forward nothing. HELLO_DONE: `named` and `name` say which server it is for; if
+ * it is the right one, what is held and the *used bytes may be forwarded. The rest is to be held, and no more
+ * read, until hello_answer_feed has said so. */
 enum hello_verdict hello_feed(struct hello *hello, const uint8_t *bytes, size_t length, size_t *used);
 
-/* A server may answer a ClientHello with a HelloRetryRequest, and takes the name of the second one, which
- * comes in the clear as well, without comparing: every byte of the client's goes through here for the life of
- * the connection (records are skipped by their headers, or at once when no second one can come any more).
- * *used bytes are taken. HELLO_DONE: what is held and these may be forwarded. HELLO_NEED_MORE: within what
- * may be a second ClientHello: hold them (HELLO_MAX). HELLO_BAD: it names another server. Call again with the
- * rest. */
-enum hello_verdict hello_watch(struct hello *hello, const uint8_t *bytes, size_t length, size_t *used);
+/* The server's answer, which is forwarded whatever this says of it. It has to be looked at because a server
+ * may ask for the ClientHello again (HelloRetryRequest); the second one comes in the clear as well, and a
+ * server need not compare its name with the first one's. HELLO_NEED_MORE: do not read from the client yet.
+ * HELLO_DONE: from here on relay both ways, nothing can be seen any more. HELLO_RETRY: give the client's next
+ * bytes to hello_feed as before, whose HELLO_DONE (it names the same server: else HELLO_BAD with
+ * HELLO_FAULT_ANOTHER) then ends it all. HELLO_BAD: the server does not speak TLS. */
+enum hello_verdict hello_answer_feed(struct hello *hello, const uint8_t *bytes, size_t length);
 
 /* TLS alerts, RFC 8446 section 6. */
 enum hello_alert {
