@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "sys/syscalls.h"
+#include "warden/describe.h"
 #include "warden/mutation.h"
 #include "warden/observers.h"
 
@@ -97,20 +98,6 @@ static bool is_learning(const struct warden_context *context) {
     return context->on_denied == POLICY_DENIED_LOG_ONLY;
 }
 
-static void describe_call(struct text *out, const char *call, const struct seccomp_data *data,
-                          bool learning) {
-    if (strcmp(call, "socket") == 0 || strcmp(call, "socketpair") == 0)
-        text_format(out, "The system call %s for address family %u", call, (unsigned)data->args[0]);
-    else if (strcmp(call, "ioctl") == 0)
-        text_format(out, "The system call ioctl with request %#x", (unsigned)data->args[1]);
-    else if (strcmp(call, "clone") == 0 || strcmp(call, "unshare") == 0)
-        text_format(out, "The system call %s with new namespaces (flags %#x)", call, (unsigned)data->args[0]);
-    else
-        text_format(out, "The system call %s", call);
-    text_append(out, learning ? " was let through (on_denied_action: log_only); it is denied otherwise."
-                              : " was denied: a sandbox has no use for it.");
-}
-
 static void deny_call(struct warden_context *context, int listener, const struct seccomp_notif *request,
                       const char *exec_id, const char *call, int error, bool learning) {
     /* What a policy can say about it. */
@@ -126,7 +113,9 @@ static void deny_call(struct warden_context *context, int listener, const struct
         {"unshare", "processes.userns: false", "processes: {userns: true}"},
     };
     text_owned struct text message = {0};
-    describe_call(&message, call, &request->data, learning);
+    describe_call(&message, call, &request->data);
+    text_append(&message, learning ? " was let through (on_denied_action: log_only); it is denied otherwise."
+                                   : " was denied: a sandbox has no use for it.");
     struct record_event event = {
         .class_id = RECORD_PROCESS,
         .activity_id = 99,
