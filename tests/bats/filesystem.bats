@@ -176,7 +176,104 @@ enforcement: {best_effort: [filesystem.readable]}'
     lacks "$output" two
 }
 
+@test "readable: ~, @cwd, a glob, the engine's own files and what is writable, for root and for uid 1000; names stay visible" {
+    secret ro rw
+    chmod 777 "$ROOT/root" "$ROOT/home/user"
+    echo home >"$ROOT/root/mine" && echo home >"$ROOT/home/user/mine"
+    mkdir -p "$ROOT/srv/app" "$ROOT/opt" && echo app >"$ROOT/srv/app/code" && echo beside >"$ROOT/srv/beside" && echo other >"$ROOT/opt/other"
+    echo one >"$WORK/data/read.me"
+    configure '.process.cwd = "/srv/app"'
+    policy 'filesystem: {readable: [/bin, "~", "@cwd", "/data/*.me"]}'
+    for user in 0 1000; do
+        configure --argjson user "$user" '.process.user = {uid: $user, gid: $user}'
+        script_is 'cd /srv/app; cat code ~/mine /data/read.me /project/file; echo x >/tmp/x && cat /tmp/x; head -c 0 /dev/null /proc/self/stat
+            for each in /srv/beside /opt/other /data/file /etc/passwd; do cat $each && echo READ $each; done
+            ls /srv; stat -c %n:%s /srv/beside; cat /bin/true >/dev/null && echo end'
+        configure --arg home "$([ "$user" = 0 ] && echo /root || echo /home/user)" '.process.env += ["HOME=" + $home]'
+        run pf_run
+        is "$(grep -c "Permission denied" <<<"$output")" 5 # with ls /srv
+        lacks "$output" READ
+        is "$(grep -v "denied" <<<"$output" | sed '/^==>/d; /^$/d' | xargs)" "app home one project x /srv/beside:7 end"
+    done
+}
+
+@test "readable: where Landlock is forced away best_effort may name the mechanism; an annotation is a written line too" {
+    faults
+    secret ro ro
+    command_is cat /data/file
+    export PINFOLD_WITHOUT=landlock
+    policy 'filesystem: {readable: ["@image"]}
+enforcement: {best_effort: [landlock]}'
+    for user in 0 1000; do
+        configure --argjson user "$user" '.process.user = {uid: $user, gid: $user}'
+        ID=$ID-$user LOG=$LOGS/$ID.jsonl
+        run pf_run
+        ended 0 top-secret
+        has_record mechanism.degraded '.message | contains("everything in the container may be read")'
+        is "$(records '.status_detail == "mechanism.degraded"' | wc -l)" 1
+    done
+    # best_effort of something else is not enough
+    policy 'filesystem: {readable: ["@image"]}
+enforcement: {best_effort: [filesystem.writable]}'
+    run pf_run
+    ended 1 "mechanism.unavailable: filesystem.readable ($WORK/policy.yaml:2:24)"
+    POLICY=agent
+    configure '.annotations = {"dev.pinfold.filesystem.readable": "[\"@image\"]"}'
+    run pf_run
+    ended 1 "mechanism.unavailable: filesystem.readable (annotation dev.pinfold.filesystem.readable"
+    lacks "$output" top-secret
+    [ ! -e "$STATE/$ID" ]
+    # a list that is as wide as the default needs nothing
+    configure '.annotations = {}'
+    policy 'filesystem: {readable: ["@mounts", "@image"]}'
+    run pf_run
+    ended 0 top-secret
+    # and writable is by mounts
+    policy 'filesystem: {writable: [/tmp]}'
+    script_is 'echo x >/project/by-work || echo denied'
+    run pf_run
+    ended 0 denied
+}
+
 # -- writable -----------------------------------------------------------------------------------------------------
+
+# Who may write a file by its owner may do so, and nobody else: the policy gives no rights of its own.
+@test "writable: / leaves the root as the engine made it, for root and for uid 1000" {
+    policy 'filesystem: {writable: [/]}'
+    for user in 0 1000; do
+        configure --argjson user "$user" '.process.user = {uid: $user, gid: $user} | .root.readonly = false'
+        script_is 'for d in /etc /home/user; do echo x >$d/x && rm $d/x && echo wrote $d; done'
+        run pf_run
+        contains "$output" "wrote $([ "$user" = 0 ] && echo /etc || echo /home/user)" # no CAP_DAC_OVERRIDE
+        is "$(grep -c "Permission denied" <<<"$output") $(grep -c wrote <<<"$output")" "1 1"
+        configure '.root.readonly = true'
+        run pf_run
+        lacks "$output" wrote
+        contains "$output" "Read-only file system"
+    done
+}
+
+@test "writable: @cwd, ~/x and a directory of the image, for root and for uid 1000, in exec too; a system directory as @cwd is not" {
+    mkdir -m 777 "$ROOT/srv" "$ROOT/srv/app" "$ROOT/opt"
+    chmod 777 "$ROOT/root" "$ROOT/home/user" "$ROOT/etc"
+    policy 'filesystem: {writable: ["@cwd", "~/x", /opt], scratch: [/tmp]}'
+    local try='for d in /srv /srv/app /opt ~/x ~ /usr /etc /var/tmp /tmp; do echo y >$d/y && echo wrote $d; done 2>/dev/null | xargs'
+    for user in 0 1000; do
+        local home=/home/user
+        [ "$user" != 0 ] || home=/root
+        configure --argjson user "$user" --arg home "$home" '.process.user = {uid: $user, gid: $user} | .process.cwd = "/srv/app" | .process.env += ["HOME=" + $home]'
+        script_is "$try"
+        run pf_run
+        is "$output" "wrote /srv/app wrote /opt wrote $home/x wrote /tmp"
+        configure '.process.cwd = "/srv"'
+        run pf_run
+        is "$output" "wrote /opt wrote $home/x wrote /tmp"
+        start_sleeper
+        run pf exec "$ID" sh -c "$try"
+        is "$output" "wrote /opt wrote $home/x wrote /tmp"
+        pf delete --force "$ID"
+    done
+}
 
 @test "writable: without @mounts what the engine mounted is read-only, but for the lines; for root and for uid 1000" {
     secret rw rw

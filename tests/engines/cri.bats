@@ -15,6 +15,7 @@ setup_file() {
     done
     [ -n "$PYTHON" ] || skip "python3-grpcio is not installed"
     export PYTHON
+    node_begin
     containerd_begin
     ctr -n k8s.io images import "$HOUSE/image.tar" >/dev/null
     ctr -n k8s.io images import "$HOUSE/pause.tar" >/dev/null
@@ -45,6 +46,39 @@ teardown() {
         nothing_left_of "$id" || return 1
     done
     is "$(ls "/proc/$HOLDER/root/run/netns" | wc -l)" 1 # that of the first pod
+}
+
+# A node's own /etc/pinfold and /var/lib/kubelet: a copy of /etc and an empty /var/lib in the house's mount namespace.
+node_begin() {
+    cp -a /etc "$HOUSE/node-etc"
+    rm -rf "$HOUSE/node-etc/pinfold"
+    mkdir -p "$HOUSE/node-etc/pinfold/policies"
+    cp "$HOUSE/etc/containers/policy.json" "$HOUSE/node-etc/containers/" 2>/dev/null || :
+    inside sh -ec 'mount --bind "$1" /etc; mount -t tmpfs -o mode=755 tmpfs /var/lib' sh "$HOUSE/node-etc"
+}
+# A file of the node's /etc/pinfold.
+node_file() { # NAME LINE...
+    printf '%s\n' "${@:2}" >"$HOUSE/node-etc/pinfold/$1"
+    chmod 644 "$HOUSE/node-etc/pinfold/$1"
+}
+# A pod's volumes as the kubelet makes them: the projected token of the service account, on a tmpfs of its own, and an emptyDir.
+kubelet_volumes() {
+    VOLUMES=/var/lib/kubelet/pods/$(cat /proc/sys/kernel/random/uuid)/volumes
+    inside sh -ec 'token=$1/kubernetes.io~projected/kube-api-access-x7k2p
+        mkdir -p "$token" "$1/kubernetes.io~empty-dir/shared"
+        chmod 777 "$1/kubernetes.io~empty-dir/shared"
+        mount -t tmpfs -o mode=1777 tmpfs "$token"
+        mkdir "$token/..2026_01_01"
+        ln -s ..2026_01_01 "$token/..data"
+        for name in token ca.crt namespace; do
+            echo shibboleth >"$token/..2026_01_01/$name"
+            ln -s "..data/$name" "$token/$name"
+        done' sh "$VOLUMES"
+}
+# What the kubelet adds to a container of that pod.
+with_volumes() { # prints a JQ-EDIT
+    printf '.mounts += [{container_path: "/var/run/secrets/kubernetes.io/serviceaccount", host_path: "%s", readonly: true}, {container_path: "/shared", host_path: "%s"}]' \
+        "$VOLUMES/kubernetes.io~projected/kube-api-access-x7k2p" "$VOLUMES/kubernetes.io~empty-dir/shared"
 }
 
 cri() { # METHOD [JSON]
@@ -185,6 +219,85 @@ cgroup_of() { # ID CONTROLLER FILE: what is in it
     is "$(execute "$CONTAINER" sh -c 'ls /dev | sort | paste -sd" "')" "fd full mqueue null ptmx pts random shm stderr stdin stdout tty urandom zero"
     records_of "$CONTAINER" '.status_detail == "credential.env.removed"' >/dev/null
     records_of "$CONTAINER" '.status_detail == "credential.mount.removed"' >/dev/null
+}
+
+# What the policies of the tests below are told by: the words of what this container may do.
+CAN='touch /workspace/x 2>/dev/null && echo workspace; touch /etc/x 2>/dev/null && echo etc; chown 1000 /tmp 2>/dev/null && echo chown
+    [ -s /etc/group ] && echo group; [ "$FIELD_TOKEN" = furrow ] && echo token; [ "$GITHUB_TOKEN" = shibboleth ] && echo github
+    cat /var/run/secrets/kubernetes.io/serviceaccount/token 2>/dev/null; touch /shared/x 2>/dev/null && echo shared; :'
+# A container of the pod with the kubelet's volumes and two secrets.
+pod_container() { # NAME
+    container "$1" '.envs = [{key: "FIELD_TOKEN", value: "furrow"}, {key: "GITHUB_TOKEN", value: "shibboleth"}] | '"$(with_volumes)" sleep 1000
+}
+field_policy() {
+    node_file policies/field.yaml 'filesystem: {writable: ["@mounts", /workspace], hidden: [/etc/group]}' \
+        'network: {mode: none}' 'processes: {capabilities: []}' 'credentials: {environment: [FIELD_TOKEN]}'
+}
+
+# Without this one, the two that follow could not fail.
+@test "unconfined, a pod has the service account's token and all that the policy field would take" {
+    kubelet_volumes
+    pod pinfold-unconfined
+    pod_container plain
+    is "$(execute "$CONTAINER" sh -c "$CAN" | xargs)" "workspace etc chown group token github shibboleth shared"
+}
+
+@test "dev.pinfold.policy of a pod: what is selectable holds in both of its containers and their execs; the token is absent" {
+    field_policy
+    node_file config.yaml 'selectable: [field]'
+    kubelet_volumes
+    pod pinfold '.annotations = {"dev.pinfold.policy": "field"}'
+    pod_container first
+    first=$CONTAINER
+    pod_container second
+    for each in "$first" "$CONTAINER"; do
+        is "$(execute "$each" sh -c "$CAN" | xargs)" "workspace token shared"
+        run execute "$each" reach tcp 10.89.8.1 9000
+        ended 1 ECONNREFUSED
+        # and so the record says, which names the line that would have let the token in
+        is "$(records_of "$each" '.status_detail == "policy.applied"' | jq -r .policy.name)" field
+        record=$(records_of "$each" '.status_detail == "credential.mount.removed"')
+        is "$(jq -r .finding_info.title <<<"$record" | grep -c serviceaccount)" 1
+        is "$(jq -r .action_id <<<"$record")" 2
+        records_of "$each" '.status_detail == "credential.env.removed" and (.message | contains("GITHUB_TOKEN"))' >/dev/null
+    done
+    # the remedy of the record, as it stands, and nothing else lets it in
+    jq -r .unmapped.remedy <<<"$record" >"$BATS_TEST_TMPDIR/remedy"
+    node_file policies/field.yaml "$(cat "$BATS_TEST_TMPDIR/remedy")"
+    cri StopContainer "{\"container_id\": \"$first\", \"timeout\": 0}" >/dev/null
+    pod pinfold '.annotations = {"dev.pinfold.policy": "field"} | .metadata.name += "-again"'
+    pod_container again
+    is "$(execute "$CONTAINER" sh -c "$CAN" | xargs)" "chown group shibboleth shared"
+}
+
+@test "dev.pinfold.policy of a pod: what is not selectable is ignored and recorded, in both of its containers" {
+    field_policy
+    node_file policies/wide.yaml 'filesystem: {writable: [/]}' 'credentials: {inherit_user_credentials: true}'
+    kubelet_volumes
+    for asked in wide field unconfined; do
+        node_file config.yaml 'selectable: [other]'
+        [ "$asked" != wide ] || rm "$HOUSE/node-etc/pinfold/config.yaml"
+        pod pinfold '.annotations = {"dev.pinfold.policy": "'"$asked"'"} | .metadata.name += "-'"$asked"'"'
+        for each in first second; do
+            pod_container "$each"
+            is "$(execute "$CONTAINER" sh -c "$CAN" | xargs)" "chown group shared"
+            is "$(records_of "$CONTAINER" '.status_detail == "policy.applied"' | jq -r .policy.name)" agent
+            record=$(records_of "$CONTAINER" '.status_detail == "policy.annotation.ignored"')
+            contains "$(jq -r .message <<<"$record")" "asks for the policy \"$asked\", which is not selectable"
+            records_of "$CONTAINER" '.status_detail == "credential.mount.removed"' >/dev/null
+        done
+        # the pause container too
+        records_of "$POD" '.status_detail == "policy.annotation.ignored"' >/dev/null
+    done
+}
+
+@test "annotations of a pod narrow, item by item; what would widen is recorded" {
+    kubelet_volumes
+    pod pinfold '.annotations = {"dev.pinfold.processes.capabilities": "[]", "dev.pinfold.filesystem.writable": "[/etc]",
+        "dev.pinfold.credentials.environment": "[GITHUB_TOKEN]", "other.annotation": "x"}'
+    pod_container narrow
+    is "$(execute "$CONTAINER" sh -c "$CAN" | xargs)" "group"
+    is "$(records_of "$CONTAINER" '.status_detail == "policy.annotation.ignored"' | wc -l)" 2
 }
 
 @test "a published port of a pod is answered under the agent policy" {

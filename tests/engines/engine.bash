@@ -28,7 +28,7 @@ engine_begin() { # PROGRAM...
     # Those whom `--userns auto` gets its ids from; the machine's own files stay as they are.
     { cat /etc/subuid; echo containers:2147483647:2147483648; } >"$HOUSE/etc/subuid"
     { cat /etc/subgid; echo containers:2147483647:2147483648; } >"$HOUSE/etc/subgid"
-    "$PINFOLD_TESTS/bats/private-cgroups" "engine-$$" unshare -n -m --propagation private \
+    "$PINFOLD_TESTS/bats/private-cgroups" "engine-${HOUSE##*.}" unshare -n -m --propagation private \
         bash "$ENGINES/house" "$HOUSE" >"$HOUSE/house.log" 2>&1 </dev/null 3>&- &
     echo $! >"$HOUSE/keeper"
     for try in $(seq 100); do
@@ -63,7 +63,7 @@ engine_end() {
         ! [ "$process/exe" -ef "$PINFOLD" ] ||
             echo "left behind: process ${process#/proc/}: $(tr '\0' ' ' <"$process/cmdline")" >&2
     done
-    find /sys/fs/cgroup -maxdepth 3 -type d -name "engine-$$" | sed 's/^/left behind: cgroup /' >&2
+    find /sys/fs/cgroup -maxdepth 3 -type d -name "engine-${HOUSE##*.}" | sed 's/^/left behind: cgroup /' >&2
     rm -rf "$HOUSE"
 }
 
