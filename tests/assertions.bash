@@ -18,6 +18,12 @@ lacks() { # TEXT PART
 matches() { # TEXT REGEX
     [[ $1 =~ $2 ]] || { printf 'text:    %s\npattern: %s\n' "$1" "$2" >&2; return 1; }
 }
+# A text in none of these files and directories. Not `! grep`, whose failure bats passes over.
+in_none() { # TEXT FILE...
+    local found status=0
+    found=$(LC_ALL=C grep -raFl -e "$1" -- "${@:2}" 2>&1) || status=$?
+    [ "$status" = 1 ] || { printf 'unexpected: %s\nin: %s\n' "$1" "$found" >&2; return 1; }
+}
 more_than() { # NUMBER LEAST
     [ "$1" -gt "$2" ] || { printf 'found:  %s\nwanted: more than %s\n' "$1" "$2" >&2; return 1; }
 }

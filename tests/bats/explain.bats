@@ -42,7 +42,7 @@ teardown() { teardown_container; }
     jq -S . "$STATE/$ID/enforcement.json" | diff - "$WORK/stored"
     diff "$WORK/before" "$WORK/stored"
     contains "$(pf explain "$ID")" GITHUB_TOKEN
-    ! grep -r value4711 "$STATE/$ID/enforcement.json"
+    in_none value4711 "$STATE/$ID/enforcement.json"
     is "$(stat -c %a "$STATE/$ID/enforcement.json")" 600
 }
 
@@ -227,15 +227,13 @@ asked() { # FORMAT [OPTION...]
             getitimer sched_getaffinity membarrier getrandom dup fsync close_range; do echo "$family"; done
     } | sort -u >"$WORK/calls"
     # the numbers of this machine, from the compiler's headers
-    local number name
+    local name
     for name in $(cut -d' ' -f1 "$WORK/calls" | sort -u); do echo "$name __NR_$name"; done |
         gcc -E -P -include sys/syscall.h -x c - | grep -E '^[a-z0-9_]+ [0-9]+$' >"$WORK/numbers"
     install_attempts enforced_calls
-    while read -r name rest; do
-        number=$(awk -v name="$name" '$1 == name { print $2 }' "$WORK/numbers")
-        [ -n "$number" ] || continue
-        echo "$name(${rest// /,}) $number $rest"
-    done <"$WORK/calls" >"$WORK/questions"
+    awk 'NR == FNR { number[$1] = $2; next }
+        $1 in number { name = $1; sub(/^[^ ]+ ?/, ""); rest = $0; gsub(/ /, ","); print name "(" $0 ") " number[name] " " rest }' \
+        "$WORK/numbers" "$WORK/calls" >"$WORK/questions"
     command_is /attempt/enforced_calls
     pf run --bundle "$BUNDLE" "$ID" <"$WORK/questions" >"$WORK/out"
     cut -d' ' -f1 "$WORK/questions" | asked %s >"$WORK/asked"

@@ -79,11 +79,10 @@ refused() { # REASON PART
     configure '.process.env += ["GITHUB_TOKEN=veryfakevalue4711"]'
     start_sleeper
     has_record credential.env.removed
-    ! grep -r veryfakevalue4711 "$LOG" "$STATE"
-    for process in /proc/[0-9]*; do
-        [ "$(readlink -f "$process/exe" 2>/dev/null)" = "$(readlink -f "$PINFOLD")" ] || continue
-        ! tr '\0' '\n' <"$process/environ" | grep veryfakevalue4711
-        ! tr '\0' '\n' <"$process/cmdline" | grep veryfakevalue4711
+    in_none veryfakevalue4711 "$LOG" "$STATE"
+    [ -n "$(own_processes)" ]
+    for pid in $(own_processes); do
+        in_none veryfakevalue4711 "/proc/$pid/environ" "/proc/$pid/cmdline"
     done
 }
 

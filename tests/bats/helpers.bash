@@ -113,6 +113,20 @@ leftovers() {
     fi
     return 1
 }
+# Whether a process is one of the runtime's. Where it executes a copy of itself (src/process/binary.c: every build with
+# AddressSanitizer), exe is no path that leads to the runtime, and often not its file; what stays beside a container names itself.
+is_own() { # /proc/PID
+    local name=''
+    { read -r name <"$1/comm"; } 2>/dev/null
+    [[ $name == pinfold-* ]] || [ "$1/exe" -ef "$PINFOLD" ] || [ "$1/exe" -ef "${PINFOLD_FAULTS:-$PINFOLD}" ]
+}
+# The ids of the runtime's processes that stay beside containers.
+own_processes() {
+    local process
+    for process in /proc/[0-9]*; do
+        ! is_own "$process" || echo "${process#/proc/}"
+    done
+}
 # Builtins where a loop would start programs: this runs after every test.
 list_leftovers() {
     local process pid words
@@ -123,7 +137,7 @@ list_leftovers() {
         [ ! -e "$process/ns/mnt" ] || [ "$process/ns/mnt" -ef /proc/self/ns/mnt ] ||
             echo "process $pid in another mount namespace: ${words[*]}"
         # this shell and its children hold the names too, but they are no pinfold
-        [ ! "$process/exe" -ef "$PINFOLD" ] || echo "process $pid: ${words[*]}"
+        ! is_own "$process" || echo "process $pid: ${words[*]}"
     done
     grep -E " [^ ]*($PREFIX|$STATE)" /proc/self/mountinfo | awk '{ print "mount " $5 }'
     # the directory for sandboxes' bundles stays, as the state directory itself does; what is in it must not

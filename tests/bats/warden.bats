@@ -8,18 +8,10 @@ setup() {
 }
 teardown() { teardown_container; }
 
-# Processes of pinfold that stay beside the container, the warden first (its parent, if any, holds only pidfds).
-wardens() {
-    local process
-    for process in /proc/[0-9]*; do
-        [ "$(readlink -f "$process/exe" 2>/dev/null)" = "$(readlink -f "$PINFOLD")" ] || [[ $(readlink "$process/exe" 2>/dev/null) == *pinfold* ]] || continue
-        echo "${process#/proc/}"
-    done
-}
 # The one that observes: it has the seccomp listener.
 observer() {
     local pid
-    for pid in $(wardens); do
+    for pid in $(own_processes); do
         ! ls -l "/proc/$pid/fd" 2>/dev/null | grep -q 'seccomp notify' || { echo "$pid"; return; }
     done
 }
@@ -33,7 +25,7 @@ observer() {
 
 @test "it has a filter of its own, and it and its guardian no capability beyond what they observe with" {
     start_sleeper
-    for pid in $(wardens); do
+    for pid in $(own_processes); do
         # the guardian reads nothing that a container has written
         [ "$(cat "/proc/$pid/comm")" = pinfold-guard ] || is "$(sed -n 's/^Seccomp:\t//p' "/proc/$pid/status")" 2
         is "$(sed -n 's/^NoNewPrivs:\t//p' "/proc/$pid/status")" 1
@@ -45,15 +37,15 @@ observer() {
 
 @test "it has no terminal, no standard stream of the engine, and is in another session" {
     start_sleeper
-    for pid in $(wardens); do
-        ! ls -l "/proc/$pid/fd" | grep -qE "$WORK/(stdout|stderr)|/dev/pts|/dev/tty"
+    for pid in $(own_processes); do
+        is "$(ls -l "/proc/$pid/fd" | grep -E "$WORK/(stdout|stderr)|/dev/pts|/dev/tty")" ""
         [ "$(cut -d' ' -f6 "/proc/$pid/stat")" != "$(cut -d' ' -f6 /proc/self/stat)" ]
     done
 }
 
 @test "it is outside the container's memory cgroup, and no likelier to be killed than the caller" {
     start_sleeper
-    for pid in $(wardens); do
+    for pid in $(own_processes); do
         lacks "$(cat "/proc/$pid/cgroup")" "$ID"
         [ "$(cat "/proc/$pid/oom_score_adj")" -le "$(cat /proc/self/oom_score_adj)" ]
     done
@@ -62,9 +54,8 @@ observer() {
 @test "it holds no environment value and no secret" {
     configure '.process.env += ["GITHUB_TOKEN=fake4711"]'
     start_sleeper
-    for pid in $(wardens); do
-        ! tr '\0' '\n' <"/proc/$pid/environ" | grep -q fake4711
-        ! grep -q fake4711 "/proc/$pid/cmdline"
+    for pid in $(own_processes); do
+        in_none fake4711 "/proc/$pid/environ" "/proc/$pid/cmdline"
     done
 }
 
@@ -72,10 +63,10 @@ observer() {
     start_sleeper
     kill -9 "$(state_of .pid)"
     for try in $(seq 20); do
-        [ -n "$(wardens)" ] || break
+        [ -n "$(own_processes)" ] || break
         sleep 0.05
     done
-    is "$(wardens)" ""
+    is "$(own_processes)" ""
 }
 
 @test "one that a busy machine holds up when the container ends still writes the end" {
@@ -105,20 +96,20 @@ observer() {
 
 @test "without it there is no exec" {
     start_sleeper
-    for pid in $(wardens); do kill -9 "$pid" 2>/dev/null || :; done # the first one may take the others along
+    for pid in $(own_processes); do kill -9 "$pid" 2>/dev/null || :; done # the first one may take the others along
     run pf exec "$ID" true
     [ "$status" = 255 ]
 }
 
 @test "a container that is killed while created leaves none" {
     pf_create
-    [ -n "$(wardens)" ]
+    [ -n "$(own_processes)" ]
     pf delete --force "$ID"
     for try in $(seq 20); do
-        [ -n "$(wardens)" ] || break
+        [ -n "$(own_processes)" ] || break
         sleep 0.05
     done
-    is "$(wardens)" ""
+    is "$(own_processes)" ""
 }
 
 @test "a reader of the engine sees the end of the container's output at once" {
@@ -134,5 +125,5 @@ observer() {
         timeout 10 "$PINFOLD" --root "$STATE" run --bundle "$BUNDLE" "$ID" </dev/null 3>&- >/dev/null
     done
     is "$(ls /proc/self/fd | wc -l)" "$before"
-    is "$(wardens)" ""
+    is "$(own_processes)" ""
 }
