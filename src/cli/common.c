@@ -111,6 +111,8 @@ struct error *cli_attend(struct created *created, bool keep, int *exit_status) {
     /* Our own child here: it is gone within 200 ms of init, and has then written its last record. */
     if (created->warden > 0)
         process_wait(created->warden);
+    if (created->broker > 0)
+        process_wait(created->broker);
     if (keep)
         return error;
     struct error *deleted = container_delete(created->container, true);

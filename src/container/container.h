@@ -63,6 +63,7 @@ struct created {
     int pidfd;
     int terminal; /* with options.attended and process.terminal, else -1 */
     pid_t warden; /* a child of this process, 0: none */
+    pid_t broker; /* the same */
 };
 void created_clear(struct created *created);
 #define created_owned __attribute__((cleanup(created_clear)))

@@ -22,6 +22,7 @@
 #include "container/hooks.h"
 #include "container/init.h"
 #include "container/members.h"
+#include "container/network.h"
 #include "container/notify_socket.h"
 #include "container/subject.h"
 #include "egress/net_device.h"
@@ -52,10 +53,12 @@ struct creation {
     struct net_devices devices; /* moved into the container */
     struct seccomp_program seccomp;
     struct record_subject subject;
+    struct wall_network network;
     char *root_path;
-    unsigned listen_fds; /* those that the container gets */
-    int sync[2];         /* create's end, init's end */
-    int channel[2];      /* init's end, the warden's end */
+    unsigned listen_fds;   /* those that the container gets */
+    int sync[2];           /* create's end, init's end */
+    int channel[2];        /* init's end, the warden's end */
+    int broker_channel[2]; /* the warden's end, the broker's keeper's; -1: no broker */
     int start_listening;
     int warden_listening;
     int guard;
@@ -64,6 +67,7 @@ struct creation {
     pid_t pid;
     int pidfd;
     pid_t warden;
+    pid_t broker; /* its keeper; 0: none */
 };
 
 static char *time_now(void) {
@@ -193,6 +197,7 @@ static struct error *state_begin(struct creation *creation) {
     state->log_path = hardened->confined ? memory_copy_string(creation->subject.log_path) : NULL;
     state->confined = hardened->confined;
     state->wall = hardened->wall;
+    state->wall_opened = hardened->wall && network_has_openings(prepared->policy);
     state->no_hooks = hardened->config->hooks == NULL;
     if (hardened->access != NULL)
         state->access = schema_copy(&access_plan_schema, hardened->access);
@@ -354,6 +359,8 @@ static struct error *pairs_open(struct creation *creation) {
     TRY(fd_pair(&creation->sync[0], &creation->sync[1]));
     if (creation->prepared.hardened->confined)
         TRY(fd_pair(&creation->channel[0], &creation->channel[1]));
+    if (creation->prepared.hardened->wall && network_has_broker(creation->prepared.policy))
+        TRY(fd_pair(&creation->broker_channel[0], &creation->broker_channel[1]));
     const struct create_options *options = creation->options;
     if (options->console_socket != NULL)
         return terminal_connect(options->console_socket, &creation->console[0]);
@@ -392,7 +399,8 @@ static struct error *init_clone(struct creation *creation) {
         .namespaces = &creation->namespaces,
         .cgroup = creation->container->state->cgroup,
         .seccomp = &creation->seccomp,
-        .policy_digest = prepared->policy->digest,
+        .network = &creation->network,
+        .brokered = creation->broker_channel[1] >= 0,
         .root_path = creation->root_path,
         .container = creation->container,
         .mounts = &creation->mounts,
@@ -410,6 +418,7 @@ static struct error *init_clone(struct creation *creation) {
         .create_sync = creation->sync[0],
         .channel = creation->channel[0],
         .warden_channel = creation->channel[1],
+        .broker_channel = {creation->broker_channel[0], creation->broker_channel[1]},
         .state_directory = creation->container->directory,
         .start_listening = creation->start_listening,
         .console = creation->console[0],
@@ -429,6 +438,18 @@ static struct error *init_clone(struct creation *creation) {
     return process_identify(creation->pid, &creation->container->state->init);
 }
 
+/* Beside init and the warden: its sockets come from init, by way of the warden. */
+static struct error *broker_begin(struct creation *creation) {
+    const struct prepared *prepared = &creation->prepared;
+    if (creation->broker_channel[1] < 0)
+        return NULL;
+    broker_plan_owned struct broker_plan plan;
+    network_broker_plan(prepared->policy, prepared->hardened, &plan);
+    TRY(broker_spawn(&plan, creation->broker_channel[1], creation->pidfd, &creation->broker));
+    fd_close(fd_take(&creation->broker_channel[1]));
+    return process_identify(creation->broker, &creation->container->state->broker);
+}
+
 static struct error *warden_begin(struct creation *creation) {
     const struct hardened *hardened = creation->prepared.hardened;
     if (!hardened->confined)
@@ -438,6 +459,8 @@ static struct error *warden_begin(struct creation *creation) {
                                .policy_origin = creation->prepared.policy->origin,
                                .on_denied = creation->prepared.policy->on_denied_action,
                                .init_pid = creation->pid,
+                               .hosts = creation->prepared.policy->allowed_hosts.values,
+                               .hosts_origins = creation->prepared.policy->allowed_hosts.origins,
                                .rules = {.denied = hardened->denied, .observed = hardened->observed}};
     string_list_owned struct string_list decoys = {0};
     for (size_t i = 0; i < hardened->decoys_count; i++)
@@ -455,11 +478,12 @@ static struct error *warden_begin(struct creation *creation) {
                                                                    .remedy = change->remedy};
     }
     plan.changes = changes;
-    TRY(warden_spawn(&plan, creation->channel[1], creation->warden_listening, creation->pidfd, -1,
-                     &creation->warden));
+    TRY(warden_spawn(&plan, creation->channel[1], creation->warden_listening, creation->pidfd,
+                     creation->broker_channel[0], &creation->warden));
     fault_point("warden");
     for (int i = 0; i < 2; i++)
         fd_close(fd_take(&creation->channel[i]));
+    fd_close(fd_take(&creation->broker_channel[0]));
     fd_close(fd_take(&creation->warden_listening));
     return process_identify(creation->warden, &creation->container->state->warden);
 }
@@ -622,6 +646,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
     TRY(namespace_plan_make(creation->prepared.hardened->config, &creation->namespaces));
     TRY(network_devices_check(creation));
     creation->root_path = fd_path(creation->prepared.facts->root_fd);
+    network_wall_of(creation->prepared.policy, &creation->network);
 
     TRY(container_make(creation->runtime->root, options->id, &creation->container));
     fault_point("directory");
@@ -660,6 +685,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
     fault_point("go");
     /* Beside init, which makes the mounts meanwhile. */
     TRY(warden_begin(creation));
+    TRY(broker_begin(creation));
     /* Hooks may ask for the state. And after them init does not end with its create any more: from there on
      * only who knows its number, and the warden's, finds them, where no cgroup holds them. */
     TRY(container_save(creation->container));
@@ -696,10 +722,12 @@ static void creation_clear(struct creation *creation) {
     net_devices_free(&creation->devices);
     seccomp_program_free(&creation->seccomp);
     subject_clear(&creation->subject);
+    network_wall_clear(&creation->network);
     free(creation->root_path);
     for (int i = 0; i < 2; i++) {
         fd_close(creation->sync[i]);
         fd_close(creation->channel[i]);
+        fd_close(creation->broker_channel[i]);
         fd_close(creation->console[i]);
     }
     fd_close(creation->guard);
@@ -728,6 +756,8 @@ static void creation_undo(struct creation *creation) {
     error_free(error);
     if (creation->warden > 0)
         process_wait(creation->warden);
+    if (creation->broker > 0)
+        process_wait(creation->broker);
 }
 
 struct error *container_create(const struct runtime_options *runtime, const struct create_options *options,
@@ -736,6 +766,7 @@ struct error *container_create(const struct runtime_options *runtime, const stru
                                 .options = options,
                                 .sync = {-1, -1},
                                 .channel = {-1, -1},
+                                .broker_channel = {-1, -1},
                                 .console = {-1, -1},
                                 .guard = -1,
                                 .start_listening = -1,
@@ -757,6 +788,7 @@ struct error *container_create(const struct runtime_options *runtime, const stru
         out->pid = creation.pid;
         out->pidfd = creation.pidfd;
         out->warden = creation.warden;
+        out->broker = creation.broker;
         creation_clear(&creation);
     }
     return error;

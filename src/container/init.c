@@ -48,11 +48,18 @@ static struct error *loopback_up(void) {
 
 static struct error *wall_build(const struct init_plan *plan) {
     bool joined = false;
-    TRY(wall_raise(plan->policy_digest, &joined));
+    uint32_t mark = 0;
+    TRY(wall_raise(plan->network, &joined, &mark));
     struct wall_sockets sockets;
     TRY(wall_open_sockets(&sockets));
     struct error *error = warden_give_sockets(plan->channel, &sockets);
     wall_close_sockets(&sockets);
+    if (error != NULL || !plan->brokered)
+        return error;
+    struct broker_sockets broker;
+    TRY(broker_sockets_open(mark, &broker));
+    error = warden_give_broker_sockets(plan->channel, &broker);
+    broker_sockets_close(&broker);
     return error;
 }
 
@@ -403,6 +410,8 @@ int init_run(void *data) {
     environment_wipe();
     fd_close(plan->create_sync);
     fd_close(plan->warden_channel);
+    for (int i = 0; i < 2; i++)
+        fd_close(plan->broker_channel[i]);
     fd_close(plan->state_directory);
     struct readiness ready = {.program.labels = LSM_ATTRIBUTES_NONE, .program.ruleset = -1};
     if (error == NULL)

@@ -25,7 +25,8 @@ struct init_plan {
     const struct namespace_plan *namespaces;
     const struct cgroup *cgroup;
     const struct seccomp_program *seccomp;
-    const char *policy_digest;
+    const struct wall_network *network;
+    bool brokered;                     /* there is a broker, which waits for its sockets */
     const char *root_path;             /* real path of root.path */
     const struct container *container; /* for the state that hooks inside read */
     struct procfs procfs;              /* create's, whole; none where nothing of it is needed */
@@ -38,15 +39,16 @@ struct init_plan {
     bool no_pivot;
     bool new_keyring;
     unsigned preserve_fds;
-    unsigned listen_fds; /* the first of them are systemd's; 0: the program is not told */
-    int sync;            /* init's end of the socket pair with create */
-    int create_sync;     /* create's end, closed by init */
-    int channel;         /* init's end of the warden's channel, -1: no warden */
-    int warden_channel;  /* the warden's end, closed by init */
-    int state_directory; /* closed by init: it carries create's lock */
-    int start_listening; /* where `start` connects */
-    int guard;           /* this program's file on a read-only mount (process/binary.h), -1: none */
-    int console;         /* where the terminal is sent, -1: none */
+    unsigned listen_fds;   /* the first of them are systemd's; 0: the program is not told */
+    int sync;              /* init's end of the socket pair with create */
+    int create_sync;       /* create's end, closed by init */
+    int channel;           /* init's end of the warden's channel, -1: no warden */
+    int warden_channel;    /* the warden's end, closed by init */
+    int broker_channel[2]; /* of warden and keeper, closed by init */
+    int state_directory;   /* closed by init: it carries create's lock */
+    int start_listening;   /* where `start` connects */
+    int guard;             /* this program's file on a read-only mount (process/binary.h), -1: none */
+    int console;           /* where the terminal is sent, -1: none */
 };
 
 /* init tells create how far it is; create answers when it may go on. */

@@ -21,6 +21,7 @@
 #include "container/hooks.h"
 #include "container/init.h"
 #include "container/members.h"
+#include "container/network.h"
 #include "container/notify_socket.h"
 #include "egress/egress.h"
 #include "process/namespaces.h"
@@ -34,8 +35,22 @@
 #define MEMBERS_AT_ONCE 16 /* each is a descriptor */
 
 static struct error *wall_work(void *data) {
-    (void)data;
-    return wall_complete();
+    return wall_complete(data);
+}
+
+/* The engine may have given the namespace its interfaces only now (podman with a user namespace, Docker). */
+static struct error *wall_finish(const struct container *container, int init) {
+    const struct container_state *state = container->state;
+    struct wall_network network = {0};
+    struct policy *policy = NULL;
+    if (state->wall_opened) {
+        TRY(container_stored_policy(container, &policy));
+        network_wall_of(policy, &network);
+    }
+    struct error *error = namespace_visit_network(init, (pid_t)state->init.pid, wall_work, &network);
+    network_wall_clear(&network);
+    policy_free(policy);
+    return error_context(error, "network wall");
 }
 
 static struct error *poststart_hooks(const struct container *container) {
@@ -104,11 +119,8 @@ struct error *container_start(struct container *container, bool attended) {
         return error_known(ERROR_ALREADY_STARTED, NULL);
     fd_owned int readiness = -1;
     TRY(notify_socket_listen(container, &readiness));
-    /* The engine may have given the namespace its interfaces only now (podman with a user namespace, Docker).
-     */
     if (state->wall)
-        TRY(error_context(namespace_visit_network(init, (pid_t)state->init.pid, wall_work, NULL),
-                          "network wall"));
+        TRY(wall_finish(container, init));
     if (state->confined) {
         fd_owned int channel = -1;
         TRY(warden_connect(container->directory, &channel));
@@ -240,14 +252,14 @@ static struct error *init_end(const struct container *container) {
     return NULL;
 }
 
-/* The warden follows init; one that does not is ended, since a delete leaves nothing behind. */
-static void warden_end(const struct container *container) {
-    if (process_await_end(&container->state->warden, WARDEN_PATIENCE_MS))
+/* Warden and broker follow init; one that does not is ended, since a delete leaves nothing behind. */
+static void follower_end(const struct process_identity *follower) {
+    if (process_await_end(follower, WARDEN_PATIENCE_MS))
         return;
-    fd_owned int warden = -1;
-    process_open(&container->state->warden, &warden);
-    if (warden >= 0)
-        (void)!sys_pidfd_send_signal(warden, SIGKILL);
+    fd_owned int alive = -1;
+    process_open(follower, &alive);
+    if (alive >= 0)
+        (void)!sys_pidfd_send_signal(alive, SIGKILL);
 }
 
 /* ---- a network namespace that outlives the container ---- */
@@ -324,7 +336,8 @@ struct error *container_delete(struct container *container, bool force) {
                          container->id, status);
     if (container->state != NULL) {
         TRY(init_end(container));
-        warden_end(container);
+        follower_end(&container->state->warden);
+        follower_end(&container->state->broker);
         TRY(cgroup_destroy(&container->state->cgroups_created));
         /* With its cgroup gone the unit goes by itself, too; a manager that cannot be asked has ended all of
          * its units. */

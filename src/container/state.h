@@ -23,12 +23,14 @@ struct container_state {
     char *status; /* creating, created, running: what was last done; what is, says container_status */
     struct process_identity init;
     struct process_identity warden; /* pid 0: none */
+    struct process_identity broker; /* its keeper; pid 0: none */
     char *policy;
     char *policy_digest;
     char *run_id;
     char *log_path; /* NULL: nothing is recorded */
     bool confined;
     bool wall;
+    bool wall_opened;   /* it lets something through, or less in: start needs the policy for it */
     bool no_hooks;      /* the stored config.json need not be read to find none */
     char *network_path; /* a network namespace that is joined and outlives the container, with its inode: */
     uint64_t network_inode; /* the wall is taken out of it after its last container of ours */

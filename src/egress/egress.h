@@ -8,6 +8,15 @@
 #include <sys/socket.h>
 
 #include "base/error.h"
+#include "policy/policy.h"
+
+/* What the wall has to know of a policy's network section. */
+struct wall_network {
+    const char *digest;                      /* of that section: policy_network_digest */
+    const struct policy_list *allowed_hosts; /* NULL or none: there is no broker, and nothing leaves */
+    bool uplink_elsewhere;                   /* the broker dials from another namespace (uplink: host) */
+    bool inbound_denied;
+};
 
 /* Sockets that live in the container's network namespace and are handed to the warden; -1 for none. */
 struct wall_sockets {
@@ -21,17 +30,19 @@ struct wall_sockets {
 
 /* `create`: brings lo up and installs rules that depend on no interface: everything out is denied, IPv4 and
  * IPv6, in output and forward; table `pinfold` with the digest in its user data. A table of ours with the
- * same digest is joined (*joined true); with another digest: ERROR_REFUSED "net.namespace.shared: ...". */
-fallible wall_raise(const char *digest, bool *joined);
+ * same digest is joined (*joined true); with another digest: ERROR_REFUSED "net.namespace.shared: ...". With
+ * allowed hosts, connections to their addresses and all questions for names are redirected to the broker's
+ * ports (broker_sockets.h), and what has *mark may leave. */
+fallible wall_raise(const struct wall_network *network, bool *joined, uint32_t *mark);
 
 /* `start`: looks at the namespace as the engine has left it. With lo alone: local default routes (with a
  * preferred source) make every address reach the rules. With interfaces: rules that keep inbound replies and
  * loopback working and deny the rest, and a netdev egress chain against packet sockets on each interface
  * where the kernel has it. Then reads the rules back and fails unless they are what was written. */
-fallible wall_complete(void);
+fallible wall_complete(const struct wall_network *network);
 
 /* Reads the table back: an error when it is absent or was changed. */
-fallible wall_verify(void);
+fallible wall_verify(const struct wall_network *network);
 
 /* Opens the sockets of the warden in this namespace, and binds the packet log if nobody else holds it, so
  * that a warden without CAP_NET_ADMIN has it too. packet_log_bind tries again later. */

@@ -148,6 +148,12 @@ void nft_reject(struct netlink_batch *rule, uint32_t type, uint8_t code) {
     expression_end(rule, expression);
 }
 
+void nft_redirect(struct netlink_batch *rule, uint32_t port) {
+    struct expression expression = expression_begin(rule, "redir");
+    netlink_put_be32(rule, NFTA_REDIR_REG_PROTO_MIN, port);
+    expression_end(rule, expression);
+}
+
 void nft_verdict(struct netlink_batch *rule, int32_t verdict, const char *chain) {
     struct expression expression = expression_begin(rule, "immediate");
     netlink_put_be32(rule, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
@@ -254,7 +260,7 @@ static void put_chain(struct netlink_batch *batch, const char *table, const stru
         return;
     put_hook(batch, chain);
     netlink_put_be32(batch, NFTA_CHAIN_POLICY, chain->policy);
-    netlink_put_string(batch, NFTA_CHAIN_TYPE, "filter");
+    netlink_put_string(batch, NFTA_CHAIN_TYPE, chain->nat ? "nat" : "filter");
 }
 
 void nft_chain_add(struct netlink_batch *batch, uint8_t family, const char *table,

@@ -18,6 +18,8 @@
 /* Registers as the kernel reports them back: 16 bytes each. */
 #define REGISTER_A NFT_REG_1
 #define REGISTER_B NFT_REG_2
+/* The four bytes after an IPv4 address in REGISTER_A; after an IPv6 address come those of REGISTER_B. */
+#define REGISTER_A_SECOND NFT_REG32_01
 
 /* -- expressions, appended to a buffer: each is one NFTA_LIST_ELEM -- */
 void nft_load_meta(struct netlink_batch *rule, uint32_t key, uint32_t into);
@@ -42,7 +44,9 @@ void nft_limit(struct netlink_batch *rule, uint64_t rate, uint32_t burst);
 void nft_count(struct netlink_batch *rule, const char *counter);
 void nft_log(struct netlink_batch *rule, uint16_t group, const char *prefix, uint32_t snap_length);
 void nft_reject(struct netlink_batch *rule, uint32_t type, uint8_t code);
-/* NF_ACCEPT, NF_DROP; or NFT_JUMP, NFT_GOTO with a chain. */
+/* To loopback of this namespace, at the port (network order) in the register. For chains of type nat. */
+void nft_redirect(struct netlink_batch *rule, uint32_t port);
+/* NF_ACCEPT, NF_DROP, NFT_RETURN; or NFT_JUMP, NFT_GOTO with a chain. */
 void nft_verdict(struct netlink_batch *rule, int32_t verdict, const char *chain);
 
 /* -- objects, as messages of a batch -- */
@@ -60,6 +64,7 @@ void nft_set_add(struct netlink_batch *batch, uint8_t family, const char *table,
 struct nft_chain {
     const char *name;
     bool base; /* hooked; the following are of base chains alone */
+    bool nat;  /* of type nat, else filter */
     uint32_t hook;
     int32_t priority;
     uint32_t policy;            /* NF_ACCEPT, NF_DROP */

@@ -9,18 +9,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-
-/* Offsets of header fields (RFC 791, 8200, 9293, 4443). */
-#define IPV4_SOURCE 12
-#define IPV4_DESTINATION 16
-#define IPV6_HOP_LIMIT 7
-#define IPV6_SOURCE 8
-#define IPV6_DESTINATION 24
-#define TCP_FLAGS 13
-#define TCP_FLAG_FIN 0x01
-#define TCP_FLAG_SYN 0x02
-#define TCP_FLAG_RST 0x04
-#define TCP_FLAG_ACK 0x10
+#include "egress/host_rules.h"
+#include "egress/matches.h"
 
 #define SET_HELD "held"
 /* A SYN is sent again after one second; an answer that has not come by then never comes. */
@@ -29,55 +19,6 @@
 #define HELD_SIZE 8192
 #define LOG_RATE 200
 #define LOG_BURST 400
-
-static const uint8_t loopback_ipv4 = 127; /* the first byte says it: 127.0.0.0/8 */
-static const uint8_t loopback_ipv6[16] = {[15] = 1};
-
-static struct netlink_batch *rule_begin(struct wall_plan *plan, const char *chain, const char *name) {
-    struct nft_rule *rule = &plan->rules[plan->rule_count++];
-    *rule = (struct nft_rule){.chain = chain, .name = name};
-    return &rule->expressions;
-}
-
-static void match_u8(struct netlink_batch *rule, uint32_t meta_key, uint8_t value) {
-    nft_load_meta(rule, meta_key, REGISTER_A);
-    nft_compare_u8(rule, REGISTER_A, NFT_CMP_EQ, value);
-}
-
-static void match_family(struct netlink_batch *rule, uint8_t family) {
-    match_u8(rule, NFT_META_NFPROTO, family);
-}
-
-static void match_protocol(struct netlink_batch *rule, uint8_t protocol) {
-    match_u8(rule, NFT_META_L4PROTO, protocol);
-}
-
-static void match_loopback_address(struct netlink_batch *rule, uint8_t family, bool source,
-                                   uint32_t operation) {
-    match_family(rule, family);
-    if (family == NFPROTO_IPV4) {
-        nft_load_payload(rule, NFT_PAYLOAD_NETWORK_HEADER, source ? IPV4_SOURCE : IPV4_DESTINATION, 1,
-                         REGISTER_A);
-        nft_compare_u8(rule, REGISTER_A, operation, loopback_ipv4);
-    } else {
-        nft_load_payload(rule, NFT_PAYLOAD_NETWORK_HEADER, source ? IPV6_SOURCE : IPV6_DESTINATION, 16,
-                         REGISTER_A);
-        nft_compare(rule, REGISTER_A, operation, loopback_ipv6, sizeof loopback_ipv6);
-    }
-}
-
-static void match_out_of_loopback(struct netlink_batch *rule) {
-    uint32_t index = LOOPBACK_INDEX;
-    nft_load_meta(rule, NFT_META_OIF, REGISTER_A);
-    nft_compare(rule, REGISTER_A, NFT_CMP_EQ, &index, sizeof index);
-}
-
-static void match_tcp_flags(struct netlink_batch *rule, uint8_t mask, uint8_t flags) {
-    match_protocol(rule, IPPROTO_TCP);
-    nft_load_payload(rule, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_FLAGS, 1, REGISTER_A);
-    nft_mask(rule, REGISTER_A, &mask, sizeof mask);
-    nft_compare_u8(rule, REGISTER_A, NFT_CMP_EQ, flags);
-}
 
 /* Source port, destination port and sequence number: the first 8 bytes of the TCP header, in both families. A
  * SYN that is sent again has the same; a new attempt, even from the same port, has another initial sequence
@@ -124,6 +65,8 @@ static void redirection_rules(struct wall_plan *plan) {
 static void output_rules(struct wall_plan *plan, uint32_t mark) {
     struct netlink_batch *rule;
 
+    if (plan->openings != NULL)
+        host_rules_output(plan, mark);
     redirection_rules(plan);
     rule = rule_begin(plan, "output", "loopback address, IPv4");
     match_loopback_address(rule, NFPROTO_IPV4, false, NFT_CMP_EQ);
@@ -270,8 +213,8 @@ static void egress_plan(struct wall_plan *plan, uint32_t mark, const struct link
 }
 
 void wall_plan_make(struct wall_plan *plan, enum wall_variant variant, uint32_t mark,
-                    const struct link_list *links) {
-    *plan = (struct wall_plan){.variant = variant};
+                    const struct link_list *links, const struct wall_openings *openings) {
+    *plan = (struct wall_plan){.variant = variant, .openings = openings};
     /* The order is the order of the rules below: a dump lists rules chain by chain as the chains were made.
      */
     plan->chains[plan->chain_count++] =
@@ -283,10 +226,14 @@ void wall_plan_make(struct wall_plan *plan, enum wall_variant variant, uint32_t 
                                                            .hook = NF_INET_LOCAL_OUT,
                                                            .priority = WALL_BEFORE_TRACKING,
                                                            .policy = NF_ACCEPT};
+    if (openings != NULL)
+        host_rules_chains(plan);
     plan->chains[plan->chain_count++] = (struct nft_chain){.name = "attempt"};
     plan->chains[plan->chain_count++] = (struct nft_chain){.name = "refuse"};
     output_rules(plan, mark);
     tracking_rules(plan);
+    if (openings != NULL)
+        host_rules_rest(plan, mark);
     denial_rules(plan);
     if (variant == WALL_EGRESS)
         egress_plan(plan, mark, links);
@@ -311,6 +258,8 @@ void wall_plan_put_new(const struct wall_plan *plan, struct netlink_batch *batch
     nft_counter_add(batch, NFPROTO_INET, WALL_TABLE, WALL_COUNTER_DENIED);
     nft_counter_add(batch, NFPROTO_INET, WALL_TABLE, WALL_COUNTER_LOGGED);
     nft_set_add(batch, NFPROTO_INET, WALL_TABLE, SET_HELD, 8, HELD_TIMEOUT_MS, HELD_SIZE);
+    if (plan->openings != NULL)
+        host_rules_put_sets(plan->openings, batch);
     for (size_t i = 0; i < plan->chain_count; i++)
         nft_chain_add(batch, NFPROTO_INET, WALL_TABLE, &plan->chains[i]);
     for (size_t i = 0; i < plan->rule_count; i++)
@@ -338,6 +287,8 @@ void wall_plan_put_again(const struct wall_plan *plan, struct netlink_batch *bat
 static struct error *plan_compare_once(const struct wall_plan *plan, int socket) {
     TRY(nft_compare_table(socket, NFPROTO_INET, WALL_TABLE, plan->chains, plan->chain_count, plan->rules,
                           plan->rule_count));
+    if (plan->openings != NULL)
+        TRY(host_rules_compare_sets(plan->openings, socket));
     if (!plan_has_egress(plan))
         return NULL;
     return nft_compare_table(socket, NFPROTO_NETDEV, WALL_TABLE, &plan->egress_chain, 1, plan->egress_rules,

@@ -26,11 +26,14 @@ enum wall_variant {
 
 #define EGRESS_RULES 2
 
+struct wall_openings; /* host_rules.h */
+
 struct wall_plan {
     enum wall_variant variant;
+    const struct wall_openings *openings; /* NULL: nothing but the denials */
     struct nft_chain chains[8];
     size_t chain_count;
-    struct nft_rule rules[32];
+    struct nft_rule rules[48];
     size_t rule_count;
     /* The netdev table, with WALL_EGRESS and at least one device. */
     struct nft_chain egress_chain;
@@ -39,9 +42,9 @@ struct wall_plan {
 };
 
 /* `mark` is the secret of this namespace that tells packets which the output chain let through; not 0.
- * `links` may be NULL except with WALL_EGRESS, and must live as long as the plan. */
+ * `links` may be NULL except with WALL_EGRESS; they and the openings must live as long as the plan. */
 void wall_plan_make(struct wall_plan *plan, enum wall_variant variant, uint32_t mark,
-                    const struct link_list *links);
+                    const struct link_list *links, const struct wall_openings *openings);
 void wall_plan_free(struct wall_plan *plan);
 #define wall_plan_owned __attribute__((cleanup(wall_plan_free)))
 

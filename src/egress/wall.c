@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "egress/host_rules.h"
 #include "egress/rules.h"
 
 /* Entries of the table's user data. Type 0 is the comment that nft(8) shows. */
@@ -44,7 +45,7 @@ static struct error *identity_read(int socket, bool *found, struct wall_identity
     return NULL;
 }
 
-static struct error *join(int socket, const char *digest) {
+static struct error *join(int socket, const char *digest, uint32_t *mark) {
     bool found = false;
     struct wall_identity identity;
     TRY(identity_read(socket, &found, &identity));
@@ -60,11 +61,26 @@ static struct error *join(int socket, const char *digest) {
             "net.namespace.shared: the network namespace belongs to a container with another network "
             "policy (digest %.12s, not %.12s); all containers of a pod need the same one",
             identity.digest, digest);
+    *mark = identity.mark;
     return NULL;
 }
 
-struct error *wall_raise(const char *digest, bool *joined) {
+/* Elements of the sets that did not fit into the first batch: until they are there, less is let through. */
+static struct error *elements_write(int socket, const struct wall_openings *openings) {
+    size_t count = openings == NULL ? 0 : host_rules_elements(openings);
+    for (size_t from = HOST_ELEMENTS_A_BATCH; from < count; from += HOST_ELEMENTS_A_BATCH) {
+        netlink_batch_owned struct netlink_batch batch = {0};
+        nft_batch_begin(&batch);
+        host_rules_put_elements(openings, from, &batch);
+        nft_batch_end(&batch);
+        TRY(nft_commit(socket, &batch, "raise the egress wall"));
+    }
+    return NULL;
+}
+
+struct error *wall_raise(const struct wall_network *network, bool *joined, uint32_t *mark) {
     *joined = false;
+    const char *digest = network->digest;
     size_t length = strlen(digest);
     if (length == 0 || length > DIGEST_MAX)
         return error_new(ERROR_INVALID, "the digest of the network policy must have 1 to %d bytes",
@@ -82,17 +98,24 @@ struct error *wall_raise(const char *digest, bool *joined) {
 
     fd_owned int socket = -1;
     TRY(netlink_open(NETLINK_NETFILTER, &socket));
+    wall_openings_owned struct wall_openings openings;
+    bool needed;
+    TRY(wall_openings_make(network, &openings, &needed));
+    const struct wall_openings *opened = needed ? &openings : NULL;
     wall_plan_owned struct wall_plan plan = {0};
-    wall_plan_make(&plan, WALL_ALONE, identity.mark, NULL);
+    wall_plan_make(&plan, WALL_ALONE, identity.mark, NULL, opened);
     netlink_batch_owned struct netlink_batch batch = {0};
     nft_batch_begin(&batch);
     wall_plan_put_new(&plan, &batch, data, data_length);
     nft_batch_end(&batch);
     struct error *error = nft_commit(socket, &batch, "raise the egress wall");
-    if (error == NULL || error->number != EEXIST)
+    *mark = identity.mark;
+    if (error == NULL)
+        return elements_write(socket, opened);
+    if (error->number != EEXIST)
         return error;
     error_free(error);
-    TRY(join(socket, digest));
+    TRY(join(socket, digest, mark));
     *joined = true;
     return NULL;
 }
@@ -107,9 +130,9 @@ static struct error *plan_write(int socket, const struct wall_plan *plan, bool n
 
 /* Writes the plan of a variant unless it is there already, and reads it back. */
 static struct error *variant_put(int socket, enum wall_variant variant, uint32_t mark,
-                                 const struct link_list *links) {
+                                 const struct link_list *links, const struct wall_openings *openings) {
     wall_plan_owned struct wall_plan plan = {0};
-    wall_plan_make(&plan, variant, mark, links);
+    wall_plan_make(&plan, variant, mark, links, openings);
     bool netdev = false, hooked = false;
     uint32_t flags;
     uint8_t ignored[NFT_USERDATA_MAXLEN];
@@ -127,18 +150,18 @@ static struct error *variant_put(int socket, enum wall_variant variant, uint32_t
     return wall_plan_compare(&plan, socket);
 }
 
-static struct error *complete_once(int socket, uint32_t mark) {
+static struct error *complete_once(int socket, uint32_t mark, const struct wall_openings *openings) {
     link_list_owned struct link_list links = {0};
     TRY(links_read(&links));
     if (links.count == 0)
-        return variant_put(socket, WALL_ALONE, mark, NULL);
-    struct error *error = variant_put(socket, WALL_EGRESS, mark, &links);
+        return variant_put(socket, WALL_ALONE, mark, NULL, openings);
+    struct error *error = variant_put(socket, WALL_EGRESS, mark, &links, openings);
     if (error == NULL || error->number == ENOENT)
         return error;
     /* Without CONFIG_NETFILTER_EGRESS (Linux 5.16) the output chain stands alone: packet sockets need
      * CAP_NET_RAW, which no workload behind a wall has. */
     error_free(error);
-    return variant_put(socket, WALL_INTERFACES, mark, &links);
+    return variant_put(socket, WALL_INTERFACES, mark, &links, openings);
 }
 
 /* The identity of our table, which must be there. */
@@ -152,23 +175,30 @@ static struct error *identity_require(int socket, struct wall_identity *identity
     return NULL;
 }
 
-struct error *wall_complete(void) {
+struct error *wall_complete(const struct wall_network *network) {
     fd_owned int socket = -1;
+    wall_openings_owned struct wall_openings openings;
+    bool needed;
+    TRY(wall_openings_make(network, &openings, &needed));
+    const struct wall_openings *opened = needed ? &openings : NULL;
     TRY(netlink_open(NETLINK_NETFILTER, &socket));
     struct wall_identity identity;
     TRY(identity_require(socket, &identity));
     /* ENOENT: an interface went between the list and the hook. */
-    struct error *error = complete_once(socket, identity.mark);
+    struct error *error = complete_once(socket, identity.mark, opened);
     for (int attempt = 0; attempt < 3 && error != NULL && error->number == ENOENT; attempt++) {
         error_free(error);
-        error = complete_once(socket, identity.mark);
+        error = complete_once(socket, identity.mark, opened);
     }
     TRY(error);
     return routes_local_add();
 }
 
-struct error *wall_verify(void) {
+struct error *wall_verify(const struct wall_network *network) {
     fd_owned int socket = -1;
+    wall_openings_owned struct wall_openings openings;
+    bool needed;
+    TRY(wall_openings_make(network, &openings, &needed));
     TRY(netlink_open(NETLINK_NETFILTER, &socket));
     struct wall_identity identity;
     TRY(identity_require(socket, &identity));
@@ -177,7 +207,7 @@ struct error *wall_verify(void) {
     error_owned first = NULL;
     for (enum wall_variant variant = WALL_ALONE; variant <= WALL_EGRESS; variant++) {
         wall_plan_owned struct wall_plan plan = {0};
-        wall_plan_make(&plan, variant, identity.mark, &links);
+        wall_plan_make(&plan, variant, identity.mark, &links, needed ? &openings : NULL);
         /* Interfaces that came later are denied by the output chain, and are none of the hooks'. */
         plan.egress_chain.devices = NULL;
         struct error *difference = wall_plan_compare(&plan, socket);

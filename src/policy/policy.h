@@ -154,6 +154,10 @@ void policy_remark(struct policy *policy, const char *reason, const char *subjec
 /* Computes the digest anew, after a change. */
 void policy_digest_update(struct policy *policy);
 
+/* Hexadecimal SHA-256 of the network section alone, by which a wall is known: containers of one network
+ * namespace need the same. The caller frees it. */
+char *policy_network_digest(const struct policy *policy);
+
 /* The built-in policy called `name` (NULL or "": agent). An unknown name is ERROR_INVALID and lists the known
  * ones. */
 fallible policy_select(const char *name, struct policy **out);

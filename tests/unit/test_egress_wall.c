@@ -26,153 +26,45 @@
 #include "base/fd.h"
 #include "egress/egress.h"
 #include "egress/rules.h"
+#include "wall_apart.h"
 
-/* In the child cmocka's assertions would unwind into the parent's frames: a check that fails ends it. */
-#define CHECK(condition)                                                                                     \
-    do {                                                                                                     \
-        if (!(condition)) {                                                                                  \
-            fprintf(stderr, "%s:%d: %s (errno %d)\n", __FILE__, __LINE__, #condition, errno);                \
-            _exit(1);                                                                                        \
-        }                                                                                                    \
-    } while (0)
-#define CHECK_OK(expression)                                                                                 \
-    do {                                                                                                     \
-        struct error *error_here = (expression);                                                             \
-        if (error_here != NULL) {                                                                            \
-            fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #expression, error_here->message);        \
-            _exit(1);                                                                                        \
-        }                                                                                                    \
-    } while (0)
-/* Fails with an error whose message begins and goes on so. */
-#define CHECK_ERROR(expression, error_kind, words)                                                           \
-    do {                                                                                                     \
-        struct error *error_here = (expression);                                                             \
-        CHECK(error_here != NULL);                                                                           \
-        if (error_here->kind != (error_kind) || strstr(error_here->message, words) == NULL) {                \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, error_here->message);                         \
-            _exit(1);                                                                                        \
-        }                                                                                                    \
-        error_free(error_here);                                                                              \
-    } while (0)
+static const struct wall_network plain = {.digest = "one"};
 
-#define NO_NAMESPACE 77
-
-static void write_file(const char *path, const char *text) {
-    fd_owned int fd = open(path, O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, text, strlen(text)) < 0)
-        _exit(NO_NAMESPACE);
-}
-
-static void run_apart(void (*body)(void)) {
-    fflush(NULL);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (child == 0) {
-        char map[40];
-        uid_t uid = geteuid();
-        gid_t gid = getegid();
-        alarm(30);
-        if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
-            _exit(NO_NAMESPACE);
-        write_file("/proc/self/setgroups", "deny");
-        snprintf(map, sizeof map, "0 %u 1", uid);
-        write_file("/proc/self/uid_map", map);
-        snprintf(map, sizeof map, "0 %u 1", gid);
-        write_file("/proc/self/gid_map", map);
-        body();
-        _exit(0);
-    }
-    int status;
-    assert_int_equal(waitpid(child, &status, 0), child);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == NO_NAMESPACE) {
-        print_message("skipped: no user and network namespace can be made here\n");
-        skip();
-    }
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+static struct error *raise_wall(const char *digest, bool *joined) {
+    struct wall_network network = {.digest = digest};
+    uint32_t mark = 0;
+    return wall_raise(&network, joined, &mark);
 }
 
 static void raise_and_complete(void) {
     bool joined = true;
-    CHECK_OK(wall_raise("0123456789abcdef", &joined));
+    CHECK_OK(raise_wall("0123456789abcdef", &joined));
     CHECK(!joined);
-    CHECK_OK(wall_complete());
-}
-
-/* A pair of interfaces, both in this namespace; `up` with addresses 10.9.0.1 and 2001:db8:9::1 on the first.
- */
-static void make_interfaces(void) {
-    int socket = -1;
-    CHECK_OK(netlink_open(NETLINK_ROUTE, &socket));
-    netlink_batch_owned struct netlink_batch batch = {0};
-    struct ifinfomsg link = {.ifi_family = AF_UNSPEC};
-    netlink_message_begin(&batch, RTM_NEWLINK, NLM_F_CREATE | NLM_F_ACK, &link, sizeof link, "pair");
-    netlink_put_string(&batch, IFLA_IFNAME, "pair0");
-    size_t info = netlink_nest_begin(&batch, IFLA_LINKINFO);
-    netlink_put(&batch, IFLA_INFO_KIND, "veth", 4);
-    netlink_nest_end(&batch, info);
-    netlink_message_end(&batch);
-    CHECK_OK(netlink_transact(socket, &batch, 1, "make"));
-    netlink_batch_free(&batch);
-    link = (struct ifinfomsg){
-        .ifi_index = (int)if_nametoindex("pair0"), .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
-    netlink_message_begin(&batch, RTM_NEWLINK, NLM_F_ACK, &link, sizeof link, "up");
-    netlink_message_end(&batch);
-    struct ifaddrmsg address = {
-        .ifa_family = AF_INET, .ifa_prefixlen = 24, .ifa_index = (unsigned)link.ifi_index};
-    uint8_t own[4] = {10, 9, 0, 1};
-    netlink_message_begin(&batch, RTM_NEWADDR, NLM_F_CREATE | NLM_F_ACK, &address, sizeof address, "address");
-    netlink_put(&batch, IFA_LOCAL, own, sizeof own);
-    netlink_message_end(&batch);
-    CHECK_OK(netlink_transact(socket, &batch, 2, "set up"));
-    close(socket);
-}
-
-static double milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1000 + (double)now.tv_nsec / 1e6;
-}
-
-/* The errno of connect() or sendto(), 0 for success. */
-static int attempt(int type, const char *address, uint16_t port) {
-    struct sockaddr_in ipv4 = {.sin_family = AF_INET, .sin_port = htons(port)};
-    struct sockaddr_in6 ipv6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
-    bool six = strchr(address, ':') != NULL;
-    CHECK(inet_pton(six ? AF_INET6 : AF_INET, address,
-                    six ? (void *)&ipv6.sin6_addr : (void *)&ipv4.sin_addr) == 1);
-    const struct sockaddr *to = six ? (struct sockaddr *)&ipv6 : (struct sockaddr *)&ipv4;
-    socklen_t length = six ? sizeof ipv6 : sizeof ipv4;
-    int fd = socket(six ? AF_INET6 : AF_INET, type | SOCK_CLOEXEC, 0);
-    CHECK(fd >= 0);
-    int result = type == SOCK_STREAM ? connect(fd, to, length) : (int)sendto(fd, "x", 1, 0, to, length);
-    int number = result < 0 ? errno : 0;
-    close(fd);
-    return number;
+    CHECK_OK(wall_complete(&plain));
 }
 
 static void body_life(void) {
     bool joined = true;
-    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "is not there");
-    CHECK_ERROR(wall_complete(), ERROR_UNAVAILABLE, "is not there");
+    CHECK_ERROR(wall_verify(&plain), ERROR_UNAVAILABLE, "is not there");
+    CHECK_ERROR(wall_complete(&plain), ERROR_UNAVAILABLE, "is not there");
     CHECK_OK(wall_remove());
-    CHECK_OK(wall_raise("one", &joined));
+    CHECK_OK(raise_wall("one", &joined));
     CHECK(!joined);
-    CHECK_OK(wall_verify());
-    CHECK_OK(wall_complete());
-    CHECK_OK(wall_verify());
-    CHECK_OK(wall_complete());
-    CHECK_OK(wall_raise("one", &joined));
+    CHECK_OK(wall_verify(&plain));
+    CHECK_OK(wall_complete(&plain));
+    CHECK_OK(wall_verify(&plain));
+    CHECK_OK(wall_complete(&plain));
+    CHECK_OK(raise_wall("one", &joined));
     CHECK(joined);
-    CHECK_OK(wall_verify());
-    CHECK_ERROR(wall_raise("two", &joined), ERROR_REFUSED, "net.namespace.shared: ");
+    CHECK_OK(wall_verify(&plain));
+    CHECK_ERROR(raise_wall("two", &joined), ERROR_REFUSED, "net.namespace.shared: ");
     CHECK(!joined);
-    CHECK_OK(wall_verify());
+    CHECK_OK(wall_verify(&plain));
     CHECK_OK(wall_remove());
-    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "is not there");
-    CHECK_OK(wall_raise("two", &joined));
+    CHECK_ERROR(wall_verify(&plain), ERROR_UNAVAILABLE, "is not there");
+    CHECK_OK(raise_wall("two", &joined));
     CHECK(!joined);
-    CHECK_ERROR(wall_raise("", &joined), ERROR_INVALID, "digest");
+    CHECK_ERROR(raise_wall("", &joined), ERROR_INVALID, "digest");
 }
 
 static void test_life(void **state) {
@@ -200,49 +92,49 @@ static void body_changed(void) {
     nft_batch_begin(&batch);
     nft_rule_add(&batch, NFPROTO_INET, WALL_TABLE, &rule);
     commit(&batch);
-    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "not as it was written");
-    CHECK_OK(wall_complete()); /* puts it right */
-    CHECK_OK(wall_verify());
+    CHECK_ERROR(wall_verify(&plain), ERROR_UNAVAILABLE, "not as it was written");
+    CHECK_OK(wall_complete(&plain)); /* puts it right */
+    CHECK_OK(wall_verify(&plain));
 
     nft_batch_begin(&batch);
     nft_chain_flush(&batch, NFPROTO_INET, WALL_TABLE, "refuse");
     commit(&batch);
-    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "missing is rule counted");
-    CHECK_OK(wall_complete());
-    CHECK_OK(wall_verify());
+    CHECK_ERROR(wall_verify(&plain), ERROR_UNAVAILABLE, "missing is rule counted");
+    CHECK_OK(wall_complete(&plain));
+    CHECK_OK(wall_verify(&plain));
 
     /* The same names in the same places, but one verdict: only the content tells. */
     struct wall_plan plan = {0};
-    wall_plan_make(&plan, WALL_ALONE, 1, NULL);
+    wall_plan_make(&plan, WALL_ALONE, 1, NULL, NULL);
     struct nft_rule *last = &plan.rules[plan.rule_count - 1];
     netlink_batch_free(&last->expressions);
     nft_verdict(&last->expressions, NF_ACCEPT, NULL);
     nft_batch_begin(&batch);
     wall_plan_put_again(&plan, &batch, false);
     commit(&batch);
-    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "the content differs of rule refused, any other");
-    CHECK_OK(wall_complete());
-    CHECK_OK(wall_verify());
+    CHECK_ERROR(wall_verify(&plain), ERROR_UNAVAILABLE, "the content differs of rule refused, any other");
+    CHECK_OK(wall_complete(&plain));
+    CHECK_OK(wall_verify(&plain));
 
     struct nft_chain chain = plan.chains[0];
     chain.policy = NF_ACCEPT;
     nft_batch_begin(&batch);
     nft_chain_add(&batch, NFPROTO_INET, WALL_TABLE, &chain);
     commit(&batch);
-    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "the hook or policy differs of chain output");
-    CHECK_ERROR(wall_complete(), ERROR_UNAVAILABLE, "the hook or policy differs of chain output");
+    CHECK_ERROR(wall_verify(&plain), ERROR_UNAVAILABLE, "the hook or policy differs of chain output");
+    CHECK_ERROR(wall_complete(&plain), ERROR_UNAVAILABLE, "the hook or policy differs of chain output");
     chain.policy = NF_DROP;
     nft_batch_begin(&batch);
     nft_chain_add(&batch, NFPROTO_INET, WALL_TABLE, &chain);
     commit(&batch);
-    CHECK_OK(wall_verify());
+    CHECK_OK(wall_verify(&plain));
 
     /* A chain before ours that accepts decides nothing, but it is no part of the wall's own table. */
     chain = (struct nft_chain){.name = "more"};
     nft_batch_begin(&batch);
     nft_chain_add(&batch, NFPROTO_INET, WALL_TABLE, &chain);
     commit(&batch);
-    CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "a further chain more");
+    CHECK_ERROR(wall_verify(&plain), ERROR_UNAVAILABLE, "a further chain more");
     wall_plan_free(&plan);
 }
 
@@ -257,8 +149,8 @@ static void body_foreign(void) {
     nft_batch_begin(&batch);
     nft_table_add(&batch, NFPROTO_INET, WALL_TABLE, NULL, 0, 0);
     commit(&batch);
-    CHECK_ERROR(wall_raise("one", &joined), ERROR_REFUSED, "net.namespace.shared: ");
-    CHECK_ERROR(wall_complete(), ERROR_UNAVAILABLE, "is not there");
+    CHECK_ERROR(raise_wall("one", &joined), ERROR_REFUSED, "net.namespace.shared: ");
+    CHECK_ERROR(wall_complete(&plain), ERROR_UNAVAILABLE, "is not there");
 }
 
 static void test_foreign_table(void **state) {
@@ -270,7 +162,7 @@ static void test_foreign_table(void **state) {
 static void body_refused(void) {
     struct netlink_batch batch = {0};
     struct wall_plan plan = {0};
-    wall_plan_make(&plan, WALL_ALONE, 1, NULL);
+    wall_plan_make(&plan, WALL_ALONE, 1, NULL, NULL);
     netlink_batch_free(&plan.rules[3].expressions);
     nft_lookup(&plan.rules[3].expressions, "no such set", REGISTER_A);
     nft_batch_begin(&batch);
@@ -442,11 +334,11 @@ static int listener(const char *address, uint16_t port) {
 static void body_interfaces(void) {
     raise_and_complete();
     make_interfaces();
-    CHECK_OK(wall_verify()); /* what came later is denied, and the wall is as it was */
-    CHECK_OK(wall_complete());
-    CHECK_OK(wall_verify());
-    CHECK_OK(wall_complete());
-    CHECK_OK(wall_verify());
+    CHECK_OK(wall_verify(&plain)); /* what came later is denied, and the wall is as it was */
+    CHECK_OK(wall_complete(&plain));
+    CHECK_OK(wall_verify(&plain));
+    CHECK_OK(wall_complete(&plain));
+    CHECK_OK(wall_verify(&plain));
     int fd = listener("0.0.0.0", 8080);
     CHECK(attempt(SOCK_STREAM, "10.9.0.1", 8080) == 0); /* the container's own address */
     CHECK(attempt(SOCK_STREAM, "127.0.0.1", 8080) == 0);
@@ -471,9 +363,9 @@ static void body_interfaces(void) {
         nft_batch_begin(&batch);
         nft_table_delete(&batch, NFPROTO_NETDEV, WALL_TABLE);
         commit(&batch);
-        CHECK_ERROR(wall_verify(), ERROR_UNAVAILABLE, "not as it was written");
-        CHECK_OK(wall_complete());
-        CHECK_OK(wall_verify());
+        CHECK_ERROR(wall_verify(&plain), ERROR_UNAVAILABLE, "not as it was written");
+        CHECK_OK(wall_complete(&plain));
+        CHECK_OK(wall_verify(&plain));
     }
     CHECK_OK(wall_remove());
     CHECK_OK(
@@ -490,9 +382,9 @@ static void test_interfaces(void **state) {
 /* A packet to oneself from the address of somebody outside must not make what is sent to him a reply. */
 static void body_feigned_reply(void) {
     bool joined;
-    CHECK_OK(wall_raise("0123456789abcdef", &joined));
+    CHECK_OK(raise_wall("0123456789abcdef", &joined));
     make_interfaces();
-    CHECK_OK(wall_complete());
+    CHECK_OK(wall_complete(&plain));
     struct sockaddr_in outside = {.sin_family = AF_INET, .sin_port = htons(5353)},
                        own = {.sin_family = AF_INET, .sin_port = htons(5555)};
     CHECK(inet_pton(AF_INET, "198.51.100.7", &outside.sin_addr) == 1);

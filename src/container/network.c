@@ -1,0 +1,87 @@
+#include "container/network.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/memory.h"
+
+/* Of a resolv.conf or a hosts file; what comes after is not read. */
+#define RESOLVER_BYTES_MAX (256 * 1024)
+
+bool network_has_broker(const struct policy *policy) {
+    return policy->confined && policy->network_mode == POLICY_NETWORK_ALLOWLIST &&
+           policy->allowed_hosts.values.count > 0;
+}
+
+bool network_has_openings(const struct policy *policy) {
+    return network_has_broker(policy) || policy->inbound == POLICY_ACCESS_DENY;
+}
+
+void network_wall_of(const struct policy *policy, struct wall_network *out) {
+    *out = (struct wall_network){.digest = policy_network_digest(policy),
+                                 .allowed_hosts = network_has_broker(policy) ? &policy->allowed_hosts : NULL,
+                                 .uplink_elsewhere = policy->uplink == POLICY_UPLINK_HOST,
+                                 .inbound_denied = policy->inbound == POLICY_ACCESS_DENY};
+}
+
+void network_wall_clear(struct wall_network *network) {
+    free((char *)(uintptr_t)network->digest);
+    *network = (struct wall_network){0};
+}
+
+/* ---- the resolver ---- */
+
+typedef void (*resolver_reader)(struct broker_plan *plan, const char *text, size_t length);
+
+/* What cannot be read leaves the broker without names of that file: it says so when it cannot resolve. */
+static bool file_read_into(struct broker_plan *plan, const char *path, resolver_reader reader) {
+    fd_owned int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        return false;
+    text_owned struct text bytes = {0};
+    while (bytes.length < RESOLVER_BYTES_MAX) {
+        ssize_t length = read(fd, text_room(&bytes, BUFSIZ), BUFSIZ);
+        if (length <= 0)
+            break;
+        text_grown(&bytes, (size_t)length);
+    }
+    reader(plan, text_string(&bytes), bytes.length);
+    return true;
+}
+
+/* What the engine has mounted at this path; the last mount is the one that is seen. */
+static bool mounted_read_into(struct broker_plan *plan, const struct hardened *hardened,
+                              const char *destination, resolver_reader reader) {
+    for (size_t i = hardened->config->mounts_count; i-- > 0;) {
+        const struct mount_fact *fact = hardened->mount_sources[i];
+        if (fact == NULL || fact->source_fd < 0 ||
+            strcmp(hardened->config->mounts[i].destination, destination) != 0)
+            continue;
+        char path[64];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fact->source_fd);
+        return S_ISREG(fact->status.st_mode) && file_read_into(plan, path, reader);
+    }
+    return false;
+}
+
+void network_broker_plan(const struct policy *policy, const struct hardened *hardened,
+                         struct broker_plan *out) {
+    static const struct {
+        const char *path;
+        resolver_reader reader;
+    } files[] = {{"/etc/resolv.conf", broker_plan_read_resolver}, {"/etc/hosts", broker_plan_read_hosts}};
+    bool host = policy->uplink == POLICY_UPLINK_HOST;
+    *out = (struct broker_plan){.uplink = host ? BROKER_UPLINK_HOST : BROKER_UPLINK_CONTAINER};
+    for (size_t i = 0; i < policy->allowed_hosts.values.count; i++)
+        string_list_append(&out->hosts, policy->allowed_hosts.values.items[i]);
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        if (host || !mounted_read_into(out, hardened, files[i].path, files[i].reader))
+            (void)file_read_into(out, files[i].path, files[i].reader);
+}

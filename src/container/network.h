@@ -1,0 +1,26 @@
+/* What a policy's network section comes to for one container. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "broker/broker.h"
+#include "egress/egress.h"
+#include "facts/facts.h"
+#include "harden/harden.h"
+#include "policy/policy.h"
+
+/* The section as the wall has it; `policy` must outlive it. network_wall_clear frees what it holds. */
+void network_wall_of(const struct policy *policy, struct wall_network *out);
+void network_wall_clear(struct wall_network *network);
+#define network_wall_owned __attribute__((cleanup(network_wall_clear)))
+
+/* Are there hosts that something may connect to? Then there is a broker. */
+bool network_has_broker(const struct policy *policy);
+/* What the broker is given. Its resolver is the one that the engine gave the container: resolv.conf and hosts
+ * as they are mounted; where it mounted none, and where the broker dials from the runtime's own namespace,
+ * the runtime's own. The image's are never read. */
+void network_broker_plan(const struct policy *policy, const struct hardened *hardened,
+                         struct broker_plan *out);
+/* Does the wall of this policy differ from the one that lets nothing out and every answer in? */
+bool network_has_openings(const struct policy *policy);
