@@ -36,22 +36,25 @@ const char *http_fault_text(enum http_fault fault);
 struct http_reader {
     enum http_fault fault;
     uint32_t requests;             /* whole heads so far */
-    char method[HTTP_METHOD_SIZE]; /* "GET"; cut when longer */
+    char method[HTTP_METHOD_SIZE]; /* "GET" */
     bool has_host;                 /* HTTP/1.0 may come without */
     uint16_t host_port;            /* 0: not given */
     char host[HOST_NAME_SIZE]; /* host_name_normalise'd; after HTTP_FAULT_HOST what was given, made printable
                                 */
 
     /* The reader's own. */
-    uint8_t state, field, version;
-    bool chunked, has_length, has_transfer_encoding, has_authority, trailers, blank_before;
-    uint8_t word_length;  /* of `word` */
-    uint8_t host_length;  /* of `host` */
-    uint8_t value_length; /* of a short value */
+    uint8_t state, field;
+    uint8_t name_length; /* of `method`, `host` or `authority` */
+    uint8_t port_digits; /* 0: no colon yet; else one more than there are */
+    uint8_t word_length; /* of `word` */
+    uint8_t minor;       /* of HTTP/1.x */
+    bool blank_after;    /* a blank after what there is of the value */
+    bool value_begun;    /* something but blanks */
+    bool has_length, has_coding, has_authority, trailers, skipped;
     uint16_t authority_port;
-    uint32_t taken; /* bytes of this head */
-    uint64_t body_left;
-    char word[32];                  /* a field's name, a short value */
+    uint32_t taken;                 /* bytes of this head, of the trailers, of a chunk's line */
+    uint64_t body_left;             /* of a body or a chunk */
+    char word[24];                  /* a field's name, a short value, a scheme */
     char authority[HOST_NAME_SIZE]; /* of an absolute-form target */
 };
 
@@ -63,8 +66,8 @@ enum http_verdict {
     HTTP_BAD        /* `fault`: nothing that is held may be forwarded, nothing more is to be fed */
 };
 /* Takes the next bytes of the client's stream; *used says how many. Call again with the rest. The value of
- * "Upgrade: h2c", which Java's client sends with every first request, is overwritten in place with '-', which
- * no server knows: so `bytes` is not const. */
+ * "Upgrade: h2c", which Java's client sends with its first request, is overwritten in place with '-', which
+ * no server knows: so `bytes` is not const, and what is to be held is what stands there after the call. */
 enum http_verdict http_feed(struct http_reader *reader, uint8_t *bytes, size_t length, size_t *used);
 /* Is the client between two requests, with nothing held? (An end of its stream is clean here only.) */
 bool http_is_between(const struct http_reader *reader);
