@@ -258,7 +258,8 @@ static bool header_byte(struct hello *hello, uint8_t byte) {
         hello->record_type = byte;
         if (byte == RECORD_HANDSHAKE || is_skipped(hello))
             return true;
-        return blame(hello, hello->taken == 0 && !hello->second ? HELLO_FAULT_NOT_TLS : HELLO_FAULT_MALFORMED);
+        return blame(hello,
+                     hello->taken == 0 && !hello->second ? HELLO_FAULT_NOT_TLS : HELLO_FAULT_MALFORMED);
     case 1:
         return byte == 3 || blame(hello, HELLO_FAULT_NOT_TLS);
     case 2:

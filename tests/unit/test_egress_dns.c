@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "egress/dns.h"
 
 struct message {
@@ -132,15 +133,16 @@ static void test_names_that_are_no_hosts(void **state) {
 /* 255 bytes on the wire, each one four characters. */
 static void test_longest_name(void **state) {
     (void)state;
-    char wire[256], name[DNS_NAME_TEXT_SIZE] = "";
+    char wire[256];
+    text_owned struct text name = {0};
     memset(wire, 0xff, sizeof wire);
     wire[0] = wire[64] = wire[128] = 63;
     wire[192] = 61;
     wire[254] = 0;
     struct dns_query query = ask(wire, 255, true);
     for (int i = 0; i < 63 * 3 + 61; i++)
-        strcat(strcat(name, i == 63 || i == 126 || i == 189 ? "." : ""), "\\255");
-    assert_string_equal(query.name, name);
+        text_format(&name, "%s\\255", i == 63 || i == 126 || i == 189 ? "." : "");
+    assert_string_equal(query.name, text_string(&name));
     assert_int_equal(query.question_length, sizeof query.question);
 
     memset(wire, 'a', sizeof wire);

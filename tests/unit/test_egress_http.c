@@ -258,10 +258,12 @@ static void test_hosts(void **state) {
     ASSERT_BAD("Host: NUL and another", HTTP_FAULT_LINE,
                "GET / HTTP/1.1\r\nHost: example.org\0.evil.test\r\n\r\n");
 
-    char long_one[600] = "GET / HTTP/1.1\r\nHost: ";
-    memset(long_one + strlen(long_one), 'a', 400);
-    strcat(long_one, "\r\n\r\n");
-    assert_bad_bytes("Host: 400 bytes", long_one, strlen(long_one), HTTP_FAULT_HOST, 0);
+    text_owned struct text long_one = {0};
+    text_append(&long_one, "GET / HTTP/1.1\r\nHost: ");
+    for (int i = 0; i < 400; i++)
+        text_append(&long_one, "a");
+    text_append(&long_one, "\r\n\r\n");
+    assert_bad_bytes("Host: 400 bytes", long_one.data, long_one.length, HTTP_FAULT_HOST, 0);
 
     /* What was given is there for the record. */
     struct outcome outcome = run("GET / HTTP/1.1\r\nHost: u@\xff"
