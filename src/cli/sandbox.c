@@ -107,6 +107,7 @@ struct error *sandbox_command(const struct global_options *global, int argc, cha
     memory_owned char *resolved = NULL;
     TRY(workspace_resolve(workspace, &resolved));
     runtime.workspace = resolved;
+    runtime.sandbox = true;
     struct sandbox_request request = {.workspace = resolved,
                                       .caller_environment = environ,
                                       .terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};

@@ -17,6 +17,7 @@ struct runtime_options {
     const char *policy_called; /* policy of the name that pinfold was called by, NULL: none */
     const char *policy_given;  /* --policy, a name or a file, NULL: none */
     const char *workspace;     /* whose own .pinfold.yaml counts if it was trusted, NULL: none */
+    bool sandbox;              /* no engine: policy_request.sandbox */
     enum cgroup_manager cgroup_manager;
 };
 

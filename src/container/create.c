@@ -10,7 +10,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -35,10 +34,10 @@
 #include "sys/calls.h"
 #include "warden/warden.h"
 
-/* All that a create holds until it is done; undone in one place. */
 /* What the heap comes to be with the agent policy. */
 #define CREATE_HEAP_BYTES (240 * 1024)
 
+/* All that a create holds until it is done; undone in one place. */
 struct creation {
     const struct runtime_options *runtime;
     const struct create_options *options;
@@ -69,16 +68,6 @@ struct creation {
     pid_t warden;
     pid_t broker; /* its keeper; 0: none */
 };
-
-static char *time_now(void) {
-    struct timespec now;
-    struct tm parts;
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
-    char text[64];
-    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-    return text_formatted("%s.%09ldZ", text, now.tv_nsec);
-}
 
 static char *fd_path(int fd) {
     char link[64], target[PATH_MAX];
@@ -188,7 +177,7 @@ static struct error *state_begin(struct creation *creation) {
     state->id = memory_copy_string(creation->options->id);
     state->bundle = memory_copy_string(prepared->facts->bundle);
     state->rootfs = memory_copy_string(creation->root_path);
-    state->created = time_now();
+    state->created = container_time_now();
     state->owner = geteuid() == 0 ? memory_copy_string("root") : text_formatted("%u", geteuid());
     state->status = memory_copy_string("creating");
     state->policy = memory_copy_string(prepared->policy->name);
@@ -443,9 +432,8 @@ static struct error *broker_begin(struct creation *creation) {
     const struct prepared *prepared = &creation->prepared;
     if (creation->broker_channel[1] < 0)
         return NULL;
-    broker_plan_owned struct broker_plan plan;
-    network_broker_plan(prepared->policy, prepared->hardened, &plan);
-    TRY(broker_spawn(&plan, creation->broker_channel[1], creation->pidfd, &creation->broker));
+    TRY(network_broker_start(prepared->policy, prepared->hardened, creation->broker_channel[1],
+                             creation->pidfd, &creation->broker));
     fd_close(fd_take(&creation->broker_channel[1]));
     return process_identify(creation->broker, &creation->container->state->broker);
 }
@@ -459,9 +447,11 @@ static struct error *warden_begin(struct creation *creation) {
                                .policy_origin = creation->prepared.policy->origin,
                                .on_denied = creation->prepared.policy->on_denied_action,
                                .init_pid = creation->pid,
-                               .hosts = creation->prepared.policy->allowed_hosts.values,
-                               .hosts_origins = creation->prepared.policy->allowed_hosts.origins,
                                .rules = {.denied = hardened->denied, .observed = hardened->observed}};
+    if (creation->broker_channel[0] >= 0) {
+        plan.hosts = creation->prepared.policy->allowed_hosts.values;
+        plan.hosts_origins = creation->prepared.policy->allowed_hosts.origins;
+    }
     string_list_owned struct string_list decoys = {0};
     for (size_t i = 0; i < hardened->decoys_count; i++)
         string_list_append(&decoys, hardened->decoys[i].path);

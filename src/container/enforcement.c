@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "container/network.h"
 #include "harden/seccomp.h"
 #include "libocispec/schema_table.h"
 #include "policy/keys.h"
@@ -160,6 +161,28 @@ static size_t list_length(const struct oci_process *process) {
     return process->capabilities != NULL ? process->capabilities->bounding.count : 0;
 }
 
+static void network_add(struct enforcement *out, const struct hardened *hardened,
+                        const struct policy *policy) {
+    if (!hardened->wall) {
+        mechanism_add(out, "network wall", "off", "network.mode: open");
+        return;
+    }
+    mechanism_add(out, "network wall", "enforced",
+                  "nf_tables and routes of the network namespace; put up before the engine's interfaces, "
+                  "completed and read back at start");
+    if (network_has_broker(policy))
+        mechanism_add(
+            out, "allowed hosts", "enforced",
+            policy->uplink == POLICY_UPLINK_HOST
+                ? "a broker answers their names alone, compares names of TLS and HTTP with them, and "
+                  "connects from the runtime's network namespace"
+                : "a broker answers their names alone, compares names of TLS and HTTP with them, and "
+                  "connects from the container's network namespace");
+    if (policy->inbound == POLICY_ACCESS_DENY)
+        mechanism_add(out, "inbound connections", "enforced",
+                      "an nf_tables input chain: loopback and answers alone come in");
+}
+
 static void mechanisms_add(struct enforcement *out, const struct hardened *hardened,
                            const struct policy *policy, const struct facts *facts) {
     static const char learning_how[] =
@@ -175,12 +198,7 @@ static void mechanisms_add(struct enforcement *out, const struct hardened *harde
                   policy->inherit_user_credentials
                       ? "credentials.inherit_user_credentials: true"
                       : "taken out of config.json and of what exec brings, by name, value, path and inode");
-    if (hardened->wall)
-        mechanism_add(out, "network wall", "enforced",
-                      "nf_tables and routes of the network namespace; put up before the engine's interfaces, "
-                      "completed and read back at start");
-    else
-        mechanism_add(out, "network wall", "off", "network.mode: open");
+    network_add(out, hardened, policy);
     if (hardened->access != NULL)
         mechanism_add(out, "landlock", "enforced",
                       hardened->access->reads ? "what may be read and what may be written"

@@ -74,8 +74,7 @@ static bool mounted_read_into(struct broker_plan *plan, const struct hardened *h
     return false;
 }
 
-void network_broker_plan(const struct policy *policy, const struct hardened *hardened,
-                         struct broker_plan *out) {
+static void plan_make(const struct policy *policy, const struct hardened *hardened, struct broker_plan *out) {
     static const struct {
         const char *path;
         resolver_reader reader;
@@ -87,4 +86,11 @@ void network_broker_plan(const struct policy *policy, const struct hardened *har
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (host || !mounted_read_into(out, hardened, files[i].path, files[i].reader))
             (void)file_read_into(out, files[i].path, files[i].reader);
+}
+
+struct error *network_broker_start(const struct policy *policy, const struct hardened *hardened, int channel,
+                                   int init_pidfd, pid_t *pid) {
+    broker_plan_owned struct broker_plan plan;
+    plan_make(policy, hardened, &plan);
+    return broker_spawn(&plan, channel, init_pidfd, pid);
 }

@@ -17,10 +17,10 @@ void network_wall_clear(struct wall_network *network);
 
 /* Are there hosts that something may connect to? Then there is a broker. */
 bool network_has_broker(const struct policy *policy);
-/* What the broker is given. Its resolver is the one that the engine gave the container: resolv.conf and hosts
- * as they are mounted; where it mounted none, and where the broker dials from the runtime's own namespace,
- * the runtime's own. The image's are never read. */
-void network_broker_plan(const struct policy *policy, const struct hardened *hardened,
-                         struct broker_plan *out);
+/* Starts the broker's keeper: broker_spawn. Its resolver is the one that the engine gave the container:
+ * resolv.conf and hosts as they are mounted; where it mounted none, and where the broker dials from the
+ * runtime's own namespace, the runtime's own. The image's are never read. */
+fallible network_broker_start(const struct policy *policy, const struct hardened *hardened, int channel,
+                              int init_pidfd, pid_t *pid);
 /* Does the wall of this policy differ from the one that lets nothing out and every answer in? */
 bool network_has_openings(const struct policy *policy);

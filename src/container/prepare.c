@@ -40,7 +40,8 @@ struct error *container_policy(const struct runtime_options *runtime, const stru
                                      .called = runtime->policy_called,
                                      .given = runtime->policy_given,
                                      .workspace = runtime->workspace,
-                                     .annotations = annotations};
+                                     .annotations = annotations,
+                                     .sandbox = runtime->sandbox};
     return policy_resolve(&request, out);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -258,6 +259,16 @@ struct error *container_stored_config(const struct container *container, struct 
     text_owned struct text bytes = {0};
     TRY(file_read(container->directory, "config.json", SCHEMA_BYTES_MAX, &bytes));
     return oci_config_parse("the stored config.json", text_string(&bytes), bytes.length, out);
+}
+
+char *container_time_now(void) {
+    struct timespec now;
+    struct tm parts;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &parts);
+    char text[64];
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+    return text_formatted("%s.%09ldZ", text, now.tv_nsec);
 }
 
 static bool is_built_in(const struct policy *policy) {

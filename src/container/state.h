@@ -84,6 +84,9 @@ void container_close(struct container *container);
 void container_cleanup(struct container **container);
 #define container_owned __attribute__((cleanup(container_cleanup)))
 
+/* Now, in RFC 3339; the caller frees it. */
+char *container_time_now(void);
+
 /* "creating", "created", "running", "paused" or "stopped", as it is now. */
 const char *container_status(const struct container *container);
 /* Opens init; ERROR_NOT_RUNNING when it is gone or a zombie. */

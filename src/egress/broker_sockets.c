@@ -82,7 +82,7 @@ struct error *broker_sockets_bind(struct broker_sockets *sockets) {
             return NULL;
         /* net.ipv6.conf.lo.disable_ipv6 */
         if (errno != EADDRNOTAVAIL || descriptions[i].family != AF_INET6)
-            return error_system(errno, "bind", "the broker's socket (%s)", descriptions[i].name);
+            return error_system(errno, "bind", "the broker's socket: %s", descriptions[i].name);
         fd_close(fd_take(fd));
     }
     sockets->bound = true;
@@ -95,10 +95,10 @@ static struct error *open_one(struct broker_sockets *sockets, size_t index) {
     if (*fd < 0 && descriptions[index].family == AF_INET6 && errno == EAFNOSUPPORT)
         return NULL;
     if (*fd < 0)
-        return error_system(errno, "socket", "the broker's (%s)", descriptions[index].name);
+        return error_system(errno, "socket", "the broker's: %s", descriptions[index].name);
     if (descriptions[index].family == AF_INET6 &&
         setsockopt(*fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on) < 0)
-        return error_system(errno, "setsockopt", "the broker's socket (%s)", descriptions[index].name);
+        return error_system(errno, "setsockopt", "the broker's socket: %s", descriptions[index].name);
     return NULL;
 }
 
@@ -128,11 +128,11 @@ struct error *broker_sockets_listen(const struct broker_sockets *sockets) {
         if (fd < 0 || descriptions[i].type != SOCK_STREAM)
             continue;
         if (listen(fd, BACKLOG) < 0)
-            return error_system(errno, "listen", "at the broker's socket (%s)", descriptions[i].name);
+            return error_system(errno, "listen", "at the broker's socket: %s", descriptions[i].name);
         /* Nobody can bind where somebody listens. Connections inherit it, and so the next broker of the
          * namespace need not wait until the last of them is forgotten. */
         if (set_reuse(fd, 1) < 0)
-            return error_system(errno, "setsockopt", "the broker's socket (%s)", descriptions[i].name);
+            return error_system(errno, "setsockopt", "the broker's socket: %s", descriptions[i].name);
     }
     return NULL;
 }

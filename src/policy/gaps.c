@@ -12,9 +12,7 @@ static bool asks(const struct policy *policy, enum policy_key key) {
     case POLICY_FILESYSTEM_WORKSPACE:
         return policy->workspace == POLICY_WORKSPACE_COPY;
     case POLICY_NETWORK_INBOUND:
-        return policy->inbound == POLICY_ACCESS_DENY;
-    case POLICY_NETWORK_UPLINK:
-        return policy->uplink != POLICY_UPLINK_AUTO;
+        return policy->inbound == POLICY_ACCESS_DENY && policy->network_mode == POLICY_NETWORK_OPEN;
     case POLICY_PROCESSES_GPU:
         return policy->gpu;
     case POLICY_OBSERVE_FILES:
@@ -36,8 +34,7 @@ static bool asks(const struct policy *policy, enum policy_key key) {
 
 static const char *const mechanisms[POLICY_KEY_COUNT] = {
     [POLICY_FILESYSTEM_WORKSPACE] = "an overlay over the workspace, which this version does not make",
-    [POLICY_NETWORK_INBOUND] = "rules for incoming connections, which this version does not make",
-    [POLICY_NETWORK_UPLINK] = "the broker that dials allowed hosts, which this version does not have",
+    [POLICY_NETWORK_INBOUND] = "a network wall, which there is none of with network.mode: open",
     [POLICY_PROCESSES_GPU] =
         "rules for the devices of GPUs, which this version does not have; name the devices "
         "in credentials.mounts",

@@ -376,6 +376,14 @@ static void finish(struct resolution *resolution, struct policy *policy) {
     policy_digest_update(policy);
 }
 
+static void uplink_default(struct policy *policy) {
+    if (policy->uplink != POLICY_UPLINK_AUTO || policy->allowed_hosts.values.count == 0 ||
+        policy->origins[POLICY_NETWORK_UPLINK] != NULL)
+        return;
+    policy->uplink = POLICY_UPLINK_HOST;
+    memory_replace_string(&policy->origins[POLICY_NETWORK_UPLINK], "pinfold sandbox");
+}
+
 static struct error *resolve(struct resolution *resolution, const struct policy_request *request,
                              struct policy **policy) {
     TRY(policy_select("agent", policy));
@@ -391,6 +399,8 @@ static struct error *resolve(struct resolution *resolution, const struct policy_
         TRY(layer_named(resolution, request->given, policy));
     if (request->annotations != NULL)
         TRY(layer_annotations(resolution, request->annotations, policy));
+    if (request->sandbox)
+        uplink_default(*policy);
     finish(resolution, *policy);
     return ceiling_check(resolution, *policy);
 }

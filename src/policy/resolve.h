@@ -20,6 +20,8 @@ struct policy_request {
     const char *given;     /* --policy NAME or FILE, NULL: none */
     const char *workspace; /* a directory whose own .pinfold.yaml counts if it is pinned, or NULL */
     const struct string_map *annotations; /* of the container, or NULL */
+    bool sandbox; /* no engine gives it a network: allowed hosts are dialled from the runtime's own, unless
+                     a policy says otherwise */
 };
 
 /* The effective policy. With nothing written anywhere it is the built-in agent and costs one failed look. */

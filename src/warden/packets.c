@@ -16,6 +16,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "egress/address.h"
+#include "egress/names.h"
+#include "policy/hosts.h"
 #include "warden/observers.h"
 
 /* One datagram holds one packet (a queue threshold of 1); the kernel never makes one larger than a page. */
@@ -34,6 +36,8 @@ struct packet_observer {
     uint64_t suppressed;      /* owed to the next record */
     int64_t counters_read_ms; /* when; 0 never */
     ino_t own_pid_namespace;
+    struct host_map *names; /* of the policy's hosts; NULL until first needed, and where there are none */
+    bool names_made;
     pid_t known[KNOWN_PIDS]; /* which sent before, the latest first; 0 for none */
 };
 
@@ -232,9 +236,66 @@ static void append_process(struct text *message, const struct record_process *pr
         text_append(message, "A process");
 }
 
+/* Of the addresses that stand for names: those of exact names follow from the policy; what stands for a name
+ * below a "*.name" line is known to the broker alone. */
+static const char *name_of(struct warden_context *context, const struct denied_packet *packet) {
+    struct packet_observer *observer = context->packets;
+    if (!observer->names_made && context->plan->hosts.count > 0) {
+        const struct policy_list lines = {.values = context->plan->hosts,
+                                          .origins = context->plan->hosts_origins};
+        /* Lines that create could read can be read here; without the map a record lacks a name. */
+        error_ignore(host_map_make(&lines, &observer->names));
+    }
+    observer->names_made = true;
+    return observer->names == NULL ? NULL
+                                   : host_map_name(observer->names, packet->family, packet->destination);
+}
+
+/* The first line that is about the host, whatever its ports: -1 for none. */
+static int line_about(const struct warden_context *context, const char *name,
+                      const struct denied_packet *packet, struct policy_host *out) {
+    for (size_t i = 0; i < context->plan->hosts.count; i++) {
+        struct error *error = policy_host_read(context->plan->hosts.items[i], out);
+        uint16_t port = error == NULL && out->ports_count > 0 ? out->ports[0] : 0;
+        bool about = error == NULL && (name != NULL ? policy_host_matches_name(out, name, port)
+                                                    : policy_host_matches_address(out, packet->family,
+                                                                                  packet->destination, port));
+        error_ignore(error); /* create has read it */
+        if (about)
+            return (int)i;
+        policy_host_clear(out);
+    }
+    return -1;
+}
+
+/* A host that is allowed, at another port. False where it is not that. */
+static bool explain_port(struct warden_context *context, const struct denied_packet *packet,
+                         struct record_event *event, struct text *message, struct text *remedy) {
+    struct policy_host host = {0};
+    const char *name = name_of(context, packet);
+    int line = packet->protocol == IPPROTO_TCP ? line_about(context, name, packet, &host) : -1;
+    if (line < 0)
+        return false;
+    event->reason = "net.port.not_allowed";
+    event->subject = name;
+    event->rule = context->plan->hosts.items[line];
+    text_format(message, "%s%s; network.allowed_hosts allows other ports of it",
+                name != NULL ? ", which is " : "", name != NULL ? name : "");
+    char digits[8];
+    snprintf(digits, sizeof digits, "%u", packet->destination_port);
+    struct error *full = policy_host_add_port(&host, digits);
+    if (full == NULL) {
+        memory_owned char *wider = policy_host_write(&host);
+        text_format(remedy, "network: {allowed_hosts: [\"%s\"]}", wider);
+    }
+    error_ignore(full); /* no line can have more ports */
+    policy_host_clear(&host);
+    return true;
+}
+
 /* Fills reason, message and remedy. The strings belong to the two texts. */
-static void explain(const struct denied_packet *packet, struct record_event *event, struct text *message,
-                    struct text *remedy) {
+static void explain(struct warden_context *context, const struct denied_packet *packet,
+                    struct record_event *event, struct text *message, struct text *remedy) {
     char place[ADDRESS_TEXT_SIZE], room[24];
     enum address_kind kind = address_classify(packet->family, packet->destination);
     const char *protocol = protocol_name(packet->protocol, room);
@@ -265,7 +326,13 @@ static void explain(const struct denied_packet *packet, struct record_event *eve
         }
     } else if (!tcp) {
         event->reason = "net.protocol.not_allowed";
+        event->subject = name_of(context, packet);
         text_append(message, "; nothing but TCP can be allowed");
+    } else if (explain_port(context, packet, event, message, remedy)) {
+        ; /* said */
+    } else if (host_address_is_synthetic(packet->family, packet->destination)) {
+        event->reason = "net.address.literal";
+        text_append(message, ", an address that stands for no allowed host at this port");
     } else if (kind == ADDRESS_PRIVATE) {
         event->reason = "net.address.private";
         text_append(message, ", a private address; network.allowed_hosts does not name it");
@@ -309,7 +376,8 @@ static void packet_handle(const struct denied_packet *packet, void *data) {
     address_write(packet->family, packet->source, 0, source);
     struct record_event event = {.class_id = RECORD_NETWORK,
                                  .activity_id = 5,
-                                 .rule = "network.allowed_hosts: []",
+                                 .rule = context->plan->hosts.count > 0 ? "network.allowed_hosts"
+                                                                        : "network.allowed_hosts: []",
                                  .process = &process,
                                  .address = destination,
                                  .port = packet->destination_port,
@@ -319,7 +387,7 @@ static void packet_handle(const struct denied_packet *packet, void *data) {
                                  .protocol_number = packet->protocol,
                                  .suppressed = observer->suppressed};
     text_owned struct text message = {0}, remedy = {0};
-    explain(packet, &event, &message, &remedy);
+    explain(context, packet, &event, &message, &remedy);
     observer->suppressed = 0;
     denial_record(context, &event);
     record_process_clear(&process);
@@ -401,6 +469,7 @@ void packets_close(struct warden_context *context) {
                                      .suppressed = observer->suppressed};
         error_ignore(record_write(context->log, &event));
     }
+    host_map_free(observer->names);
     free(observer);
     context->packets = NULL;
 }
