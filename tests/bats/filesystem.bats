@@ -38,7 +38,8 @@ make_root_writable() {
     ended 1 "Permission denied"
     pf exec "$ID" touch /tmp/go
     wait_for pf exec "$ID" test -e /tmp/done
-    [ ! -e "$ROOT/etc/by-init" ] && [ ! -e "$ROOT/etc/by-exec" ]
+    [ ! -e "$ROOT/etc/by-init" ]
+    [ ! -e "$ROOT/etc/by-exec" ]
     pf delete --force "$ID"
     # without it, the mount was all there is
     faults

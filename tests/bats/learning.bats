@@ -73,7 +73,8 @@ observed() { # REASON
     ID=$ID-again LOG=$LOGS/$ID.jsonl POLICY=$WORK/suggested.yaml
     run pf_run
     ended 0 "all done"
-    [ -s "$LOG" ] && is "$(denials fs.write.read_only)" 0
+    [ -s "$LOG" ]
+    is "$(denials fs.write.read_only)" 0
 }
 
 @test "suggest: credentials and fake keys are not among it, and what no line allows is said" {

@@ -255,7 +255,7 @@ mapped() { # OPTION...
     bind /data bind idmap
     command_is stat -c '%u %g' /data/file /data/other
     run pf_run
-    [ "$status" = 1 ] && contains "$output" "mounts[7]: id mapping: options: idmap needs uidMappings and gidMappings"
+    ended 1 "mounts[7]: id mapping: options: idmap needs uidMappings and gidMappings"
     configure '.linux.namespaces += [{type: "user"}]
       | .linux.uidMappings = [{containerID: 0, hostID: 100000, size: 1000}] | .linux.gidMappings = .linux.uidMappings'
     found=$(pf_run | xargs)
@@ -403,7 +403,8 @@ WORDS
     run pf_run
     ended 0
     is "$(xargs <<<"$output")" "other 1:3 1"
-    [ -e "$WORK/other/made" ] && [ ! -e "$ROOT/made" ]
+    [ -e "$WORK/other/made" ]
+    [ ! -e "$ROOT/made" ]
     # read-only is the root that the container sees
     configure '.root.readonly = true'
     run pf_run
