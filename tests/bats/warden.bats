@@ -122,7 +122,7 @@ observer() {
 @test "fifty runs leave nothing and take no descriptor with them" {
     before=$(ls /proc/self/fd | wc -l)
     for number in $(seq 50); do
-        timeout 10 "$PINFOLD" --root "$STATE" run --bundle "$BUNDLE" "$ID" </dev/null 3>&- >/dev/null
+        pf_run >/dev/null
     done
     is "$(ls /proc/self/fd | wc -l)" "$before"
     is "$(own_processes)" ""
