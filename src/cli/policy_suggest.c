@@ -85,7 +85,8 @@ static bool take_remedy(struct suggestion *suggestion, const struct log_record *
         }
         const struct string_list *items = &policy_list_of(document->values, key)->values;
         for (size_t i = 0; i < items->count; i++)
-            if (items->items[i][0] != '@')
+            /* What may be read is said in full: the default is everything. */
+            if (items->items[i][0] != '@' || key == POLICY_FILESYSTEM_READABLE)
                 count_in(&suggestion->lines, &suggestion->count, key, items->items[i], record);
     }
     return true;
@@ -179,7 +180,8 @@ static void policy_fill(const struct suggestion *suggestion, struct policy *poli
             policy->origins[line->key] = memory_copy_string(comment);
         } else {
             struct policy_list *list = policy_list_of(policy, line->key);
-            if (list->values.count == 0 && policy_list_of(agent, line->key)->values.count > 0)
+            if (list->values.count == 0 && policy_list_of(agent, line->key)->values.count > 0 &&
+                line->key != POLICY_FILESYSTEM_READABLE)
                 policy_list_append(list, "@default", "a list replaces the default one");
             policy_list_append(list, line->item, comment);
         }

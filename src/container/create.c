@@ -456,6 +456,8 @@ static struct error *warden_begin(struct creation *creation) {
     for (size_t i = 0; i < hardened->decoys_count; i++)
         string_list_append(&decoys, hardened->decoys[i].path);
     plan.decoys = decoys;
+    if (hardened->access != NULL && hardened->access->reads)
+        plan.readable = creation->prepared.policy->readable.values;
     memory_owned struct warden_change *changes =
         memory_zeroed((hardened->changes_count + 1) * sizeof *changes);
     for (size_t i = 0; i < hardened->changes_count; i++) {

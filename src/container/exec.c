@@ -209,7 +209,8 @@ static struct error *become_program(struct execution *execution) {
                               .exec_id = execution->exec_id,
                               .preserve_fds = execution->options->preserve_fds,
                               .access = execution->container->state->access,
-                              .ruleset = -1};
+                              .ruleset = -1,
+                              .readable = -1};
     bool keep_groups = container_keeps_groups(execution->config);
     if (keep_groups)
         process->user.additional_gids_count = 0;

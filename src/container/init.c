@@ -413,7 +413,8 @@ int init_run(void *data) {
     for (int i = 0; i < 2; i++)
         fd_close(plan->broker_channel[i]);
     fd_close(plan->state_directory);
-    struct readiness ready = {.program.labels = LSM_ATTRIBUTES_NONE, .program.ruleset = -1};
+    struct readiness ready = {
+        .program.labels = LSM_ATTRIBUTES_NONE, .program.ruleset = -1, .program.readable = -1};
     if (error == NULL)
         error = prepare(plan, &ready);
     if (error != NULL) {

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "container/container.h"
 #include "container/fault.h"
+#include "harden/seccomp.h"
 #include "policy/gaps.h"
 #include "policy/resolve.h"
 #include "process/lsm.h"
@@ -66,6 +67,10 @@ static struct error *look_and_harden(const char *bundle, struct prepared *out) {
     if (fault_without("landlock"))
         out->facts->has_landlock = false;
     TRY(harden(out->config, out->policy, out->facts, &out->hardened));
+    if (fault_without("reading") && out->hardened->observed != NULL) {
+        oci_seccomp_free(out->hardened->observed);
+        out->hardened->observed = harden_seccomp_observed(false);
+    }
     return lsm_check(out->hardened->config->process, out->hardened->config->linux_config);
 }
 

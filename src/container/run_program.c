@@ -41,8 +41,9 @@ struct error *program_prepare(struct program *program, char **command) {
     struct oci_process *process = program->process;
     /* While nothing keeps this process from what its program may not reach. */
     if (program->access != NULL)
-        TRY(error_context(landlock_prepare(program->access, program->preserve_fds, &program->ruleset),
-                          "Landlock"));
+        TRY(error_context(
+            landlock_prepare(program->access, program->preserve_fds, &program->ruleset, &program->readable),
+            "Landlock"));
     TRY(personality_apply(program->linux_config));
     TRY(memory_policy_apply(program->linux_config));
     environment_complete(program);
@@ -96,7 +97,7 @@ static struct error *execve_error(int number, const struct oci_process *process,
 static struct error *listener_give(const struct program *program, int listener) {
     if (program->agent->connection >= 0)
         return seccomp_agent_give(program->agent, listener);
-    return warden_give_listener(program->channel, listener, program->exec_id);
+    return warden_give_listener(program->channel, listener, program->readable, program->exec_id);
 }
 
 /* From outside the filter, while the thread below it waits: there is nobody to return an error to. */

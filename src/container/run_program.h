@@ -17,6 +17,7 @@ struct program {
     struct lsm_attributes labels;
     const struct access_plan *access; /* for Landlock; NULL: it is not used */
     int ruleset;                      /* made from it by program_prepare; -1 before, and without */
+    int readable;                     /* what those rules let read, for the warden; the same */
     int channel;                      /* to the warden, -1: none */
     const struct seccomp_agent *agent;
     int report;          /* where an error is sent by whoever cannot return it */

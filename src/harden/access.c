@@ -39,9 +39,14 @@ bool harden_mount_is_read_only(const struct oci_mount *mount) {
 char *harden_line_path(const struct hardened *hardened, const struct facts *facts, const char *line) {
     const char *home = facts->container_home;
     const char *cwd = hardened->config->process != NULL ? hardened->config->process->cwd : NULL;
-    if (strcmp(line, "@cwd") == 0)
-        return cwd != NULL && cwd[0] == '/' ? match_path_clean(cwd) : NULL;
-    if (line[0] == '~' && (line[1] == '\0' || line[1] == '/') && home != NULL && home[0] == '/') {
+    /* Both are the image's to choose, and so must not stand for everything, mounts included. */
+    bool whole = strcmp(line, "@cwd") == 0 || strcmp(line, "~") == 0;
+    const char *chosen = line[0] == '@' ? cwd : home;
+    if (whole) {
+        memory_owned char *path = chosen != NULL && chosen[0] == '/' ? match_path_clean(chosen) : NULL;
+        return path != NULL && strcmp(path, "/") != 0 ? memory_copy_string(path) : NULL;
+    }
+    if (line[0] == '~' && line[1] == '/' && home != NULL && home[0] == '/') {
         memory_owned char *path = text_formatted("%s%s", home, line + 1);
         return match_path_clean(path);
     }

@@ -152,6 +152,9 @@ static const struct row observed_rows[] = {
     {.calls = "setxattr lsetxattr setxattrat removexattr lremovexattr removexattrat"},
 };
 
+/* What Landlock is asked about when a policy says what may be read. */
+static const struct row reading_row = {.calls = "open openat execve execveat"};
+
 static bool row_applies(const struct row *row, const struct policy *policy) {
     switch (row->unless) {
     case UNLESS_PTRACE:
@@ -277,20 +280,23 @@ void harden_seccomp(const struct policy *policy, struct hardened *hardened) {
         hardened->config->linux_config != NULL ? hardened->config->linux_config->seccomp : NULL;
     if (!harden_seccomp_has_agent(profile)) {
         hardened->denied = harden_seccomp_denied(policy);
-        hardened->observed = harden_seccomp_observed();
+        /* Where everything may be read, as by default, nobody waits for a look at it. */
+        hardened->observed = harden_seccomp_observed(hardened->access != NULL && hardened->access->reads);
         return;
     }
     hardened->denied = harden_seccomp_denied_silently(policy);
-    harden_note(
-        hardened, CHANGE_DEGRADED, "linux.seccomp.listenerPath", profile->listener_path, "mechanism.degraded",
-        "built-in: seccomp observer", NULL,
-        "The seccomp agent at %s has the container's only listener: denied system calls and writes to "
-        "read-only places still fail, but are not recorded one by one.",
-        profile->listener_path);
+    harden_note(hardened, CHANGE_DEGRADED, "linux.seccomp.listenerPath", profile->listener_path,
+                "mechanism.degraded", "built-in: seccomp observer", NULL,
+                "The seccomp agent at %s has the container's only listener: denied system calls, writes to "
+                "read-only places and reads that the policy does not grant still fail, but are not recorded "
+                "one by one.",
+                profile->listener_path);
 }
 
-struct oci_seccomp *harden_seccomp_observed(void) {
+struct oci_seccomp *harden_seccomp_observed(bool reads) {
     struct oci_seccomp *document = document_new();
+    if (reads)
+        document_add_row(document, &reading_row);
     for (size_t i = 0; i < sizeof observed_rows / sizeof *observed_rows; i++)
         document_add_row(document, &observed_rows[i]);
     return document;

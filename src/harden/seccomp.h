@@ -22,8 +22,9 @@ struct oci_seccomp *harden_seccomp_denied_silently(const struct policy *policy);
 /* Whether the profile (or NULL) sends a listener to an agent of the user's: listenerPath and a rule that
  * notifies. */
 bool harden_seccomp_has_agent(const struct oci_seccomp *profile);
-/* Mutating file calls (open for writing, create, rename, unlink, chmod, ...), for the observer. */
-struct oci_seccomp *harden_seccomp_observed(void);
+/* Mutating file calls (open for writing, create, rename, unlink, chmod, ...), for the observer. `reads`: also
+ * every other open, and execve. */
+struct oci_seccomp *harden_seccomp_observed(bool reads);
 /* Why the first rule for this call is there, half a sentence for `pinfold why`; NULL for a call without a
  * rule. */
 const char *harden_seccomp_reason(const char *call);

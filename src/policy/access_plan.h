@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/text.h"
 #include "libocispec/schema.h"
@@ -17,6 +18,15 @@ struct access_plan {
     struct string_list writable_files; /* read, and existing files below are written to: /proc, /dev */
 };
 extern const struct schema access_plan_schema;
+
+/* A file or directory at which a rule lets reading begin, as the kernel knows it. */
+struct access_inode {
+    uint64_t device; /* access_inode_device */
+    uint64_t inode;
+};
+static inline uint64_t access_inode_device(uint32_t major, uint32_t minor) {
+    return (uint64_t)major << 32 | minor;
+}
 
 /* May a file with this real path be read? Pure: what the rules say of paths. */
 bool access_plan_lets_read(const struct access_plan *plan, const char *path);

@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -30,6 +32,7 @@ struct rules {
     int ruleset;
     uint64_t handled;
     struct rootfs root;
+    struct text *inodes; /* struct access_inode of each rule that lets read; NULL: nobody asks */
 };
 
 static int ruleset_make(uint64_t wanted, uint64_t *handled) {
@@ -41,14 +44,26 @@ static int ruleset_make(uint64_t wanted, uint64_t *handled) {
     return sys_landlock_create(*handled);
 }
 
+static struct error *inode_note(const struct rules *rules, int fd, uint64_t rights, const char *path) {
+    struct statx status;
+    if (rules->inodes == NULL || (rights & LANDLOCK_FS_READ_FILE) == 0)
+        return NULL;
+    if (statx(fd, "", AT_EMPTY_PATH, STATX_INO, &status) < 0)
+        return error_system(errno, "statx", "%s", path);
+    const struct access_inode inode = {access_inode_device(status.stx_dev_major, status.stx_dev_minor),
+                                       status.stx_ino};
+    text_append_bytes(rules->inodes, (const char *)&inode, sizeof inode);
+    return NULL;
+}
+
 static struct error *rule_add(const struct rules *rules, int fd, uint64_t rights, const char *path) {
     rights &= rules->handled;
     if (rights == 0 || sys_landlock_allow(rules->ruleset, fd, rights) == 0)
-        return NULL;
+        return inode_note(rules, fd, rights, path);
     /* A file, which has fewer. */
     if (errno == EINVAL &&
         ((rights & OF_FILES) == 0 || sys_landlock_allow(rules->ruleset, fd, rights & OF_FILES) == 0))
-        return NULL;
+        return inode_note(rules, fd, rights, path);
     return error_system(errno, "landlock_add_rule", "%s", path);
 }
 
@@ -155,12 +170,27 @@ static struct error *descriptors_allow(const struct rules *rules, unsigned prese
         if (rights != 0 && sys_landlock_allow(rules->ruleset, (int)fd, rights) < 0 && errno != EBADFD &&
             errno != EINVAL)
             return error_system(errno, "landlock_add_rule", "descriptor %u", fd);
+        TRY(inode_note(rules, (int)fd, rights, "a descriptor"));
     }
     return NULL;
 }
 
-struct error *landlock_prepare(const struct access_plan *plan, unsigned preserve_fds, int *ruleset) {
-    struct rules rules = {.plan = plan};
+/* Sealed: while init waits for its start, who shares its process namespace could write to it. */
+static struct error *inodes_seal(const struct text *inodes, int *out) {
+    fd_owned int memory = memfd_create("pinfold-readable", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (memory < 0)
+        return error_system(errno, "memfd_create", "the rules of Landlock");
+    TRY(fd_write_all(memory, inodes->data, inodes->length, "the rules of Landlock"));
+    if (fcntl(memory, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+        return error_system(errno, "seal", "the rules of Landlock");
+    *out = fd_take(&memory);
+    return NULL;
+}
+
+struct error *landlock_prepare(const struct access_plan *plan, unsigned preserve_fds, int *ruleset,
+                               int *readable) {
+    text_owned struct text inodes = {0};
+    struct rules rules = {.plan = plan, .inodes = plan->reads ? &inodes : NULL};
     fd_owned int made =
         ruleset_make(LANDLOCK_FS_WRITE_FILE | MAKE | (plan->reads ? READ : 0), &rules.handled);
     if (made < 0)
@@ -178,6 +208,8 @@ struct error *landlock_prepare(const struct access_plan *plan, unsigned preserve
     if (plan->reads && plan->image)
         TRY(image_allow(&rules, "/"));
     TRY(descriptors_allow(&rules, preserve_fds));
+    if (plan->reads)
+        TRY(inodes_seal(&inodes, readable));
     *ruleset = fd_take(&made);
     return NULL;
 }

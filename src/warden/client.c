@@ -60,10 +60,11 @@ struct error *warden_watch(int channel) {
     return error_context(error_receive(channel), "warden");
 }
 
-struct error *warden_give_listener(int channel, int listener, const char *exec_id) {
+struct error *warden_give_listener(int channel, int listener, int readable, const char *exec_id) {
     struct warden_message message = {.kind = WARDEN_LISTENER};
     snprintf(message.exec_id, sizeof message.exec_id, "%s", exec_id ? exec_id : "");
-    TRY(error_context(say(channel, &message, &listener, 1), "seccomp listener"));
+    const int fds[] = {listener, readable};
+    TRY(error_context(say(channel, &message, fds, readable >= 0 ? 2 : 1), "seccomp listener"));
     return error_context(error_receive(channel), "warden");
 }
 

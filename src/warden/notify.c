@@ -14,6 +14,7 @@
 #include "warden/describe.h"
 #include "warden/mutation.h"
 #include "warden/observers.h"
+#include "warden/reading.h"
 
 #define X32_BIT 0x40000000
 
@@ -170,6 +171,39 @@ static void deny_mutation(struct warden_context *context, int listener, const st
     answer(listener, request->id, mutation->let_through ? 0 : EROFS);
 }
 
+/* --- reading --- */
+
+/* The policy's own lines with one more: a list replaces, and "@default" is everything. */
+static char *reading_remedy(const struct warden_plan *plan, const char *path) {
+    json_owned struct json_writer remedy = {0};
+    text_append(&remedy.text, "filesystem: {readable: [");
+    for (size_t i = 0; i < plan->readable.count; i++)
+        json_string(&remedy, plan->readable.items[i]);
+    json_string(&remedy, path);
+    text_append(&remedy.text, "]}");
+    return memory_copy_string(text_string(&remedy.text));
+}
+
+static void deny_reading(struct warden_context *context, int listener, const struct seccomp_notif *request,
+                         const char *exec_id, const struct mutation *reading) {
+    memory_owned char *message =
+        text_formatted("The attempt at %s %s was denied: filesystem.readable does not name it.",
+                       reading->doing, reading->path);
+    memory_owned char *remedy = reading_remedy(context->plan, reading->path);
+    struct record_event event = {
+        .class_id = RECORD_FILE,
+        .activity_id = reading->activity_id,
+        .action = RECORD_DENIED,
+        .reason = "fs.read.not_granted",
+        .message = message,
+        .file_path = reading->path,
+        .rule = "filesystem.readable",
+        .remedy = remedy,
+    };
+    record(context, request, exec_id, &event);
+    answer(listener, request->id, EACCES);
+}
+
 /* --- the entry --- */
 
 static const struct warden_rules *rules_of(struct warden_context *context) {
@@ -194,7 +228,8 @@ static const struct warden_rules *rules_of(struct warden_context *context) {
 }
 
 static void notification_handle(struct warden_context *context, int listener,
-                                const struct seccomp_notif *request, const char *exec_id) {
+                                const struct seccomp_notif *request, const char *exec_id,
+                                const struct readable *readable) {
     char call[64];
     syscall_name(request->data.arch, request->data.nr, call, sizeof call);
     const struct warden_rules *rules = rules_of(context);
@@ -213,15 +248,20 @@ static void notification_handle(struct warden_context *context, int listener,
     struct mutation mutation;
     bool denied = request->pid != 0 &&
                   mutation_judge(call, &request->data, (pid_t)request->pid, is_learning(context), &mutation);
+    bool unreadable = request->pid != 0 && !denied &&
+                      reading_judge(call, &request->data, (pid_t)request->pid, readable, &mutation);
     /* Only now is it certain that what was read belongs to this call and not to a later process of the same
      * number. */
     if (denied && still_waits(listener, request->id))
         deny_mutation(context, listener, request, exec_id, &mutation);
+    else if (unreadable && still_waits(listener, request->id))
+        deny_reading(context, listener, request, exec_id, &mutation);
     else
         answer(listener, request->id, 0);
 }
 
-bool notify_handle(struct warden_context *context, int listener, const char *exec_id) {
+bool notify_handle(struct warden_context *context, int listener, const char *exec_id,
+                   const struct readable *readable) {
     /* RECV waits where nothing is pending, so that is asked for first. */
     struct pollfd ready = {.fd = listener, .events = POLLIN};
     if (poll(&ready, 1, 0) < 0)
@@ -232,6 +272,6 @@ bool notify_handle(struct warden_context *context, int listener, const char *exe
     memset(&request, 0, sizeof request); /* the kernel wants zeros, padding included */
     if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) < 0)
         return errno == ENOENT || errno == EINTR; /* ENOENT: the caller is gone meanwhile */
-    notification_handle(context, listener, &request, exec_id);
+    notification_handle(context, listener, &request, exec_id, readable);
     return true;
 }

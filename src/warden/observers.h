@@ -34,9 +34,12 @@ struct warden_context {
 /* warden.c: records a denied action of the workload; with `on_denied_action: stop` it was the last one. */
 void denial_record(struct warden_context *context, struct record_event *event);
 
-/* notify.c: one pending notification of a seccomp listener. `exec_id` is NULL for the container's own.
+/* notify.c: one pending notification of a seccomp listener. `exec_id` is NULL for the container's own;
+ * `readable`: what may be read, NULL or empty where that is not restricted.
  * Returns false when the listener has no more tasks (close it). */
-bool notify_handle(struct warden_context *context, int listener, const char *exec_id);
+struct readable;
+bool notify_handle(struct warden_context *context, int listener, const char *exec_id,
+                   const struct readable *readable);
 
 /* files.c: events of the decoys' group: denies opens of decoys and records them. */
 void files_handle(struct warden_context *context);

@@ -28,6 +28,7 @@ static const struct schema_field plan_fields[] = {
     INT64(REQUIRED, "onDenied", warden_plan, on_denied),
     INT64(REQUIRED, "initPid", warden_plan, init_pid),
     STRINGS(OPTIONAL, "decoys", warden_plan, decoys),
+    STRINGS(OPTIONAL, "readable", warden_plan, readable),
     STRINGS(OPTIONAL, "hosts", warden_plan, hosts),
     STRINGS(OPTIONAL, "hostsOrigins", warden_plan, hosts_origins),
     OBJECTS(OPTIONAL, "changes", warden_plan, changes, warden_change, change_schema),

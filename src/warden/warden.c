@@ -22,6 +22,7 @@
 #include "warden/launch.h"
 #include "warden/observers.h"
 #include "warden/protocol.h"
+#include "warden/reading.h"
 
 /* After init's end: what the kernel still holds for us is read, then we go, since an engine's monitor waits.
  */
@@ -44,7 +45,8 @@ enum { INIT, GUARDIAN, CHANNEL, LISTENING, PACKETS, DECOYS, FIXED };
 
 struct attended {
     int listener;
-    char exec_id[128]; /* "" for the container's own */
+    char exec_id[128];        /* "" for the container's own */
+    struct readable readable; /* by the Landlock domain of who is below this listener */
 };
 
 struct warden {
@@ -185,8 +187,11 @@ static void events_make_room(struct warden *warden) {
 
 static struct error *take_listener(struct warden *warden, const struct warden_message *message, int *fds,
                                    size_t count) {
-    if (count != 1)
+    if (count != 1 && count != 2)
         return error_new(ERROR_INVALID, "a listener message without a listener");
+    struct readable readable = {0};
+    if (count == 2)
+        TRY(readable_read(fds[1], &readable));
     if (warden->listeners_count == LISTENERS_MAX)
         return error_new(ERROR_UNAVAILABLE, "more than %d processes of exec run at once in this container",
                          LISTENERS_MAX);
@@ -198,6 +203,7 @@ static struct error *take_listener(struct warden *warden, const struct warden_me
     }
     struct attended *attended = &warden->listeners[warden->listeners_count++];
     attended->listener = fd_take(&fds[0]);
+    attended->readable = readable;
     memcpy(attended->exec_id, message->exec_id, sizeof attended->exec_id);
     return NULL;
 }
@@ -285,9 +291,11 @@ static void client_accept(struct warden *warden) {
 
 static void listener_handle(struct warden *warden, size_t index) {
     struct attended *attended = &warden->listeners[index];
-    if (notify_handle(&warden->context, attended->listener, attended->exec_id[0] ? attended->exec_id : NULL))
+    if (notify_handle(&warden->context, attended->listener, attended->exec_id[0] ? attended->exec_id : NULL,
+                      &attended->readable))
         return;
     fd_close(attended->listener);
+    readable_clear(&attended->readable);
     *attended = warden->listeners[--warden->listeners_count];
 }
 

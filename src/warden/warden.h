@@ -37,6 +37,7 @@ struct warden_plan {
     int64_t init_pid;
     struct warden_rules rules;
     struct string_list decoys;
+    struct string_list readable; /* the lines of filesystem.readable, where reading is restricted */
     struct warden_change *changes;
     size_t changes_count;
     struct string_list hosts; /* the lines of network.allowed_hosts, and parallel to them where each stands */
@@ -72,8 +73,9 @@ fallible warden_give_decoys(int channel, const int *decoys, size_t count);
 /* Waits until the warden has everything and watches; where there is a broker, until it serves. */
 fallible warden_watch(int channel);
 /* Hands over a seccomp listener and waits until it is attended: only then may execve come. Only sendmsg,
- * recvmsg and recv are called, under the filter that was just loaded. */
-fallible warden_give_listener(int channel, int listener, const char *exec_id);
+ * recvmsg and recv are called, under the filter that was just loaded. `readable`: of landlock_prepare, -1:
+ * none. */
+fallible warden_give_listener(int channel, int listener, int readable, const char *exec_id);
 /* Records a change of exec. */
 fallible warden_give_change(int channel, const char *exec_id, const struct warden_change *change);
 /* Says that the container was started; an error when nobody answers: no warden, no start. */

@@ -181,14 +181,14 @@ enforcement: {best_effort: [filesystem.readable]}'
     secret ro rw
     chmod 777 "$ROOT/root" "$ROOT/home/user"
     echo home >"$ROOT/root/mine" && echo home >"$ROOT/home/user/mine"
-    mkdir -p "$ROOT/srv/app" "$ROOT/opt" && echo app >"$ROOT/srv/app/code" && echo beside >"$ROOT/srv/beside" && echo other >"$ROOT/opt/other"
+    mkdir -p "$ROOT/srv/app" "$ROOT/opt" && echo app >"$ROOT/srv/app/code" && echo beside >"$ROOT/srv/beside" && echo other >"$ROOT/opt/echo"
     echo one >"$WORK/data/read.me"
     configure '.process.cwd = "/srv/app"'
     policy 'filesystem: {readable: [/bin, "~", "@cwd", "/data/*.me"]}'
     for user in 0 1000; do
         configure --argjson user "$user" '.process.user = {uid: $user, gid: $user}'
         script_is 'cd /srv/app; cat code ~/mine /data/read.me /project/file; echo x >/tmp/x && cat /tmp/x; head -c 0 /dev/null /proc/self/stat
-            for each in /srv/beside /opt/other /data/file /etc/passwd; do cat $each && echo READ $each; done
+            for each in /srv/beside /opt/echo /data/file /etc/passwd; do cat $each && echo READ $each; done
             ls /srv; stat -c %n:%s /srv/beside; cat /bin/true >/dev/null && echo end'
         configure --arg home "$([ "$user" = 0 ] && echo /root || echo /home/user)" '.process.env += ["HOME=" + $home]'
         run pf_run
@@ -234,6 +234,108 @@ enforcement: {best_effort: [filesystem.writable]}'
     script_is 'echo x >/project/by-work || echo denied'
     run pf_run
     ended 0 denied
+}
+
+# "PATH PROGRAM COUNT" of each denied read.
+denied_reads() {
+    records '.status_detail == "fs.read.not_granted"' | jq -r '"\(.file.path) \(.actor.process.name) \(.count // 1)"' |
+        awk '{ n[$1 " " $2] += $3 } END { for (each in n) print each, n[each] }' | sort
+}
+
+@test "readable: each denied read is a record with a remedy, which as it stands lets it pass; what Landlock is not asked about leaves none" {
+    secret ro rw
+    mkdir "$ROOT/opt" && ln "$ROOT/bin/busybox" "$ROOT/opt/tool" && cp "$ROOT/bin/busybox" "$ROOT/opt/echo"
+    echo beside >"$ROOT/etc/beside" && chmod 600 "$ROOT/etc/beside" && chown 5:5 "$ROOT/etc/beside"
+    ln -s /data/file "$ROOT/bin/to-data"
+    # by path, by a symlink, from a directory, by a magic link; listed; executed
+    try='cat /data/file; cat /bin/to-data; cd /data; cat file; cat /proc/self/cwd/file; ls /data; /opt/echo true; echo end'
+    # not asked, not there, denied by the mode, of a hard link to what may be read, or granted
+    quiet='stat -c %s /data/file; cat /data/missing; cat /etc/beside; [ -r /opt/echo ]; echo x >/tmp/y; cat /tmp/y /project/file; /opt/tool true; echo </dev/null'
+    for user in 0 1000; do
+        configure --argjson user "$user" '.process.user = {uid: $user, gid: $user}'
+        script_is "$try; $quiet"
+        ID=$PREFIX-$user LOG=$LOGS/$ID.jsonl
+        policy 'filesystem: {readable: [/bin/busybox, /project]}'
+        run pf_run
+        lacks "$output" top-secret
+        contains "$output" end
+        is "$(denied_reads)" $'/data ls 1\n/data/file cat 4\n/opt/echo sh 1'
+        check=${CHECK_OCSF:-$(readlink -f "$PINFOLD_TESTS/../../shared/bin/check-ocsf")}
+        [ ! -x "$check" ] || "$check" "$LOG"
+        # the remedies
+        for each in /data/file /opt/echo; do
+            remedy=$(records ".file.path == \"$each\"" | head -n 1 | jq -r .unmapped.remedy)
+            is "$remedy" "filesystem: {readable: [\"/bin/busybox\",\"/project\",\"$each\"]}"
+            policy "$remedy"
+            script_is 'cat /data/file; /opt/echo other-ran; echo end'
+            ID=$PREFIX-$user-remedy-${each##*/} LOG=$LOGS/$ID.jsonl
+            run pf_run
+            is "$(grep -c -e top-secret -e other-ran <<<"$output") $(denied_reads | wc -l)" "1 1"
+            ID=$PREFIX-$user LOG=$LOGS/$ID.jsonl
+        done
+        # all of them at once
+        pf policy suggest "$ID" >"$WORK/suggested.yaml"
+        sed '/^extends/d' "$WORK/suggested.yaml" >"$WORK/policy.yaml"
+        script_is "$try"
+        ID=$PREFIX-$user-all LOG=$LOGS/$ID.jsonl
+        run pf_run
+        is "$(grep -c top-secret <<<"$output") $(denied_reads)" "4 "
+    done
+}
+
+@test "readable: @cwd and ~ are not the whole container, whatever the image says" {
+    secret ro ro
+    sed -i 's|^root:.*|root:x:0:0:root:/:/bin/sh|' "$ROOT/etc/passwd"
+    configure '.process.cwd = "/"'
+    policy 'filesystem: {readable: [/bin, "@cwd", "~"]}'
+    script_is 'cat /data/file; cat /etc/passwd; echo end'
+    run pf_run
+    is "$(grep -c "Permission denied" <<<"$output") $(tail -n 1 <<<"$output")" "2 end"
+}
+
+@test "readable: in exec too, with its ID; by default nobody waits for a look at what is read" {
+    secret ro rw
+    policy 'filesystem: {readable: [/bin]}'
+    start_sleeper
+    run pf exec "$ID" cat /data/file
+    ended 1 "Permission denied"
+    has_record fs.read.not_granted '.file.path == "/data/file" and (.unmapped.exec_id | length) > 0'
+    # the program itself
+    cp "$ROOT/bin/busybox" "$ROOT/opt-tool"
+    run pf exec "$ID" /opt-tool true
+    ended 255 "permission denied"
+    has_record fs.read.not_granted '.file.path == "/opt-tool"'
+    pf delete --force "$ID"
+    POLICY=agent
+    is "$(pf explain --bundle "$BUNDLE" --json | jq -c '[.. | strings | select(test("^execve"))]')" '[]'
+}
+
+@test "readable: the record agrees with what the kernel says without the observer: files, links, mounts, directories" {
+    faults
+    secret ro rw
+    mkdir -p "$ROOT/srv/a/b" "$ROOT/opt/x" "$WORK/data/sub/deep" "$WORK/project/.git"
+    echo 1 >"$ROOT/srv/a/b/one"; ln "$ROOT/srv/a/b/one" "$ROOT/srv/hard"; ln -s a/b/one "$ROOT/srv/soft"; ln -s /data/sub "$ROOT/srv/mount"
+    ln -s ../srv/a "$ROOT/opt/up"; echo 2 >"$ROOT/opt/x/two"; echo 3 >"$WORK/data/sub/deep/three"; echo 4 >"$WORK/project/.git/four"
+    ln -s loop "$ROOT/srv/loop"; ln -s /proc/self/root/etc/passwd "$ROOT/srv/magic"; mkfifo "$ROOT/srv/fifo"; ln -s missing "$ROOT/srv/dangling"
+    chmod -R a+rX "$WORK/data" "$WORK/project"
+    (cd "$ROOT" && find srv opt etc -printf '/%p\n'; find "$WORK/data" -printf '/data/%P\n'; find "$WORK/project" -printf '/project/%P\n'
+        printf '%s\n' / /bin /bin/busybox /proc/self/status /proc/1/root/etc/group /proc/self/root/data/file /dev/null /tmp /srv/../data/file /data/sub/../../srv/hard /proc /sys) >"$WORK/project/paths"
+    script_is 'while read -r path; do
+            if [ -d "$path" ]; then ls -a "$path" >/dev/null 2>/tmp/error; elif [ -p "$path" ]; then continue; else head -c 1 "$path" >/dev/null 2>/tmp/error; fi
+            echo "$? $path $(sed "s/.*: //" /tmp/error)"
+        done </project/paths'
+    for readable in '/bin, /srv/a' '/bin, /srv/hard, /data/sub' '/bin, "/data/*/deep", "@cwd", /opt/up' '"@image", /data/sub' '/bin, "@mounts"' '/bin, /etc/passwd, /srv/soft'; do
+        policy "filesystem: {readable: [$readable]}"
+        ID=$PREFIX-$RANDOM LOG=$LOGS/$ID.jsonl
+        pf_run >"$WORK/observed" 2>&1
+        is "$(records '.status_detail == "fs.read.not_granted"' | jq -s 'map(.count // 1) | add // 0')" "$(grep -c "Permission denied" "$WORK/observed")"
+        ID=$ID-alone LOG=$LOGS/$ID.jsonl
+        PINFOLD_WITHOUT=reading pf_run >"$WORK/alone" 2>&1
+        is "$(denied_reads)" ''
+        is "$(cat "$WORK/observed")" "$(cat "$WORK/alone")"
+        more_than "$(grep -c "Permission denied" "$WORK/alone")" 3 
+        more_than "$(grep -c "^0" "$WORK/alone")" 3
+    done
 }
 
 # -- writable -----------------------------------------------------------------------------------------------------

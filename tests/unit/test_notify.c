@@ -190,7 +190,7 @@ static void watch_open(struct watch *watch, const struct policy *policy) {
                                              .policy_name = (char *)"agent",
                                              .policy_digest = (char *)"00",
                                              .log_path = log};
-    watch->plan.rules = (struct warden_rules){harden_seccomp_denied(policy), harden_seccomp_observed()};
+    watch->plan.rules = (struct warden_rules){harden_seccomp_denied(policy), harden_seccomp_observed(false)};
     watch->context = (struct warden_context){.policy_origin = "built-in agent",
                                              .plan = &watch->plan,
                                              .on_denied = POLICY_DENIED_BLOCK_AND_LOG,
@@ -241,7 +241,7 @@ static int watched_run(struct watch *watch, void (*body)(void *), void *argument
     struct error *error = fd_receive(pair[0], &byte, 1, &listener, 1, &count);
     if (error == NULL) {
         struct pollfd ready = {.fd = listener, .events = POLLIN};
-        while (poll(&ready, 1, 10000) > 0 && notify_handle(&watch->context, listener, "exec-7"))
+        while (poll(&ready, 1, 10000) > 0 && notify_handle(&watch->context, listener, "exec-7", NULL))
             continue;
         close(listener);
     }
