@@ -14,11 +14,8 @@
 /* Of a resolv.conf or a hosts file; what comes after is not read. */
 #define RESOLVER_BYTES_MAX (256 * 1024)
 
-/* Until src/broker serves: then this goes, and the remark at the end of policy/gaps.c. */
-static const bool broker_serves = false;
-
 bool network_has_broker(const struct policy *policy) {
-    return broker_serves && policy->confined && policy->network_mode == POLICY_NETWORK_ALLOWLIST &&
+    return policy->confined && policy->network_mode == POLICY_NETWORK_ALLOWLIST &&
            policy->allowed_hosts.values.count > 0;
 }
 

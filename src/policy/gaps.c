@@ -72,11 +72,5 @@ struct error *policy_gaps_check(struct policy *policy) {
         policy_remark(policy, UNAVAILABLE, name, policy_origin(policy, key),
                       "%s is not in force: it needs %s.", name, mechanism);
     }
-    if (policy->confined && policy->network_mode == POLICY_NETWORK_ALLOWLIST &&
-        policy->allowed_hosts.values.count > 0)
-        policy_remark(policy, UNAVAILABLE, "network.allowed_hosts",
-                      policy_list_origin(&policy->allowed_hosts, 0),
-                      "Connections to the allowed hosts need the broker, which this version does not have: "
-                      "nothing leaves the container.");
     return NULL;
 }

@@ -307,6 +307,8 @@ static const char *const process_activities[] = {"Unknown", "Launch", "Terminate
                                                  "Open",    "Inject", "Set User ID"};
 static const char *const network_activities[] = {"Unknown", "Open",   "Close",   "Reset",
                                                  "Fail",    "Refuse", "Traffic", "Listen"};
+static const char *const http_activities[] = {"Unknown", "Connect", "Delete", "Get",   "Head",
+                                              "Options", "Post",    "Put",    "Trace", "Patch"};
 static const char *const dns_activities[] = {"Unknown", "Query", "Response", NULL, NULL, NULL, "Traffic"};
 static const char *const finding_activities[] = {"Unknown", "Create", "Update", "Close"};
 static const char *const lifecycle_activities[] = {"Unknown", "Install", "Remove",  "Start", "Stop",
@@ -325,6 +327,7 @@ static const struct class_row {
     [RECORD_FILE] = {1001, 1, "File System Activity", COUNTED(file_activities)},
     [RECORD_PROCESS] = {1007, 1, "Process Activity", COUNTED(process_activities)},
     [RECORD_NETWORK] = {4001, 4, "Network Activity", COUNTED(network_activities)},
+    [RECORD_HTTP] = {4002, 4, "HTTP Activity", COUNTED(http_activities)},
     [RECORD_DNS] = {4003, 4, "DNS Activity", COUNTED(dns_activities)},
     [RECORD_FINDING] = {2004, 2, "Detection Finding", COUNTED(finding_activities)},
     [RECORD_LIFECYCLE] = {6002, 6, "Application Lifecycle", COUNTED(lifecycle_activities)},
@@ -475,7 +478,7 @@ static void add_address(struct builder *builder, const char *address, uint16_t p
 
 static void add_endpoints(struct builder *builder, const struct record_constants *constants,
                           const struct record_event *event) {
-    bool named = event->class_id == RECORD_NETWORK && event->subject != NULL && event->subject[0] != '\0';
+    bool named = event->class_id != RECORD_DNS && event->subject != NULL && event->subject[0] != '\0';
     bool addressed = event->address != NULL && event->address[0] != '\0';
     if (named || addressed) {
         open_object(builder, "dst_endpoint");
@@ -503,6 +506,34 @@ static void add_endpoints(struct builder *builder, const struct record_constants
             member_integer(builder, "protocol_ver_id", version);
         close_object(builder);
     }
+}
+
+/* What went over a connection. */
+static void add_traffic(struct builder *builder, const struct record_event *event) {
+    if (!event->has_traffic)
+        return;
+    open_object(builder, "traffic");
+    member_integer(builder, "bytes", (int64_t)(event->bytes_in + event->bytes_out));
+    member_integer(builder, "bytes_in", (int64_t)event->bytes_in);
+    member_integer(builder, "bytes_out", (int64_t)event->bytes_out);
+    close_object(builder);
+    member_integer(builder, "duration", event->duration_ms);
+}
+
+/* The host that the request is for stands in its URL; its path is nobody's business. */
+static void add_request(struct builder *builder, const struct record_event *event) {
+    open_object(builder, "http_request");
+    member_redacted(builder, "http_method", event->method, 64);
+    if (event->asked != NULL && event->asked[0] != '\0') {
+        memory_owned char *url =
+            text_formatted("%s://%s/", event->scheme != NULL ? event->scheme : "http", event->asked);
+        open_object(builder, "url");
+        member_constant(builder, "scheme", event->scheme != NULL ? event->scheme : "http");
+        member(builder, "hostname", event->asked, RECORD_NAME_MAX);
+        member(builder, "url_string", url, RECORD_STRING_MAX);
+        close_object(builder);
+    }
+    close_object(builder);
 }
 
 static void add_query(struct builder *builder, const struct record_event *event) {
@@ -557,6 +588,11 @@ static void add_object(struct builder *builder, const struct record_constants *c
             member_integer(builder, "exit_code", event->exit_code);
         break;
     case RECORD_NETWORK:
+        add_endpoints(builder, constants, event);
+        add_traffic(builder, event);
+        break;
+    case RECORD_HTTP:
+        add_request(builder, event);
         add_endpoints(builder, constants, event);
         break;
     case RECORD_DNS:

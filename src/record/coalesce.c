@@ -28,8 +28,9 @@ static void key_string(struct text *key, const char *string) {
 
 uint64_t coalesce_hash(const struct coalesce *table, const struct record_event *event) {
     text_owned struct text key = {0};
-    int numbers[5] = {(int)event->class_id, event->activity_id, (int)event->action, event->port,
-                      event->protocol_number};
+    int numbers[6] = {(int)event->class_id,   event->activity_id,
+                      (int)event->action,     event->port,
+                      event->protocol_number, event->has_traffic ? event->source_port : 0};
     text_append_bytes(&key, numbers, sizeof numbers);
     key_string(&key, event->reason);
     key_string(&key, event->activity_name);
@@ -37,6 +38,8 @@ uint64_t coalesce_hash(const struct coalesce *table, const struct record_event *
     key_string(&key, event->subject);
     key_string(&key, event->address);
     key_string(&key, event->exec_id);
+    key_string(&key, event->method);
+    key_string(&key, event->asked);
     if (event->process != NULL)
         key_string(&key, event->process->executable ? event->process->executable : event->process->name);
     return siphash(table->key, key.data, key.length);

@@ -29,6 +29,7 @@ enum record_class {
     RECORD_FILE,      /* 1001 File System Activity */
     RECORD_PROCESS,   /* 1007 Process Activity */
     RECORD_NETWORK,   /* 4001 Network Activity */
+    RECORD_HTTP,      /* 4002 HTTP Activity */
     RECORD_DNS,       /* 4003 DNS Activity */
     RECORD_FINDING,   /* 2004 Detection Finding */
     RECORD_LIFECYCLE, /* 6002 Application Lifecycle */
@@ -65,10 +66,10 @@ struct record_event {
     const char *exec_id;
     int64_t time_ms;       /* since the epoch; 0: now */
     const char *file_path; /* RECORD_FILE: the object, as seen in the container */
-    const char
-        *subject;        /* RECORD_FINDING: name of the variable, mount, capability, limit ...;
-                          * RECORD_DNS: the name asked for; RECORD_NETWORK: the destination's name, if known */
-    const char *address; /* RECORD_NETWORK: destination, textual; 0 port: none */
+    const char *subject;   /* RECORD_FINDING: name of the variable, mount, capability, limit ...;
+                            * RECORD_DNS: the name asked for; RECORD_NETWORK, RECORD_HTTP: the destination's
+                            * name, if known */
+    const char *address;   /* RECORD_NETWORK: destination, textual; 0 port: none */
     uint16_t port;
     const char *source_address;
     uint16_t source_port;
@@ -78,6 +79,12 @@ struct record_event {
     bool has_exit_code;
     uint64_t suppressed; /* attempts that the kernel counted and never showed: added to unmapped.suppressed */
     const char *route;   /* the preset that a host came from, or NULL */
+    bool has_traffic;    /* RECORD_NETWORK, of a connection that was closed. It is no repeat of any other. */
+    uint64_t bytes_in, bytes_out; /* to the container, from it */
+    int64_t duration_ms;
+    const char *method; /* RECORD_HTTP: of the request, or NULL */
+    const char *asked;  /* RECORD_HTTP: the host that the request names, or NULL */
+    const char *scheme; /* RECORD_HTTP: "http", "https" */
 };
 
 struct record_log;

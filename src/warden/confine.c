@@ -17,6 +17,7 @@ static const char *const calls_of_warden[] = {
     "recvfrom",
     "sendmsg",
     "sendto",
+    "shutdown",
     "getsockopt",
     "setsockopt",
     "getsockname",

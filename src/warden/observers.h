@@ -14,6 +14,8 @@
 #include "record/record.h"
 #include "warden/warden.h"
 
+#define ATTRIBUTED_PIDS 8
+
 struct warden_context {
     struct record_log *log;
     const char *policy_origin; /* for record_event.rule_origin */
@@ -23,12 +25,14 @@ struct warden_context {
     bool stopped; /* by the first denial */
     int init;     /* pidfd, the loop's */
     pid_t init_pid;
-    ino_t pid_namespace;             /* inode of init's pid namespace: which processes are ours */
-    struct packet_observer *packets; /* packets.c's own; NULL at first, freed by packets_close */
-    int decoy_group;                 /* fanotify descriptor or -1 */
-    struct string_list decoy_paths;  /* container paths, for messages */
-    int broker;                      /* the channel to its keeper, or -1 */
-    bool broker_ready;               /* it has said that it serves */
+    ino_t pid_namespace;               /* inode of init's pid namespace: which processes are ours */
+    pid_t attributed[ATTRIBUTED_PIDS]; /* which used the network before, the latest first; 0 for none */
+    struct packet_observer *packets;   /* packets.c's own; NULL at first, freed by packets_close */
+    int decoy_group;                   /* fanotify descriptor or -1 */
+    struct string_list decoy_paths;    /* container paths, for messages */
+    int broker;                        /* the channel to its keeper, or -1 */
+    struct broker_observer *brokered;  /* broker.c's own; NULL at first */
+    bool broker_ready;                 /* it has said that it serves */
 };
 
 /* warden.c: records a denied action of the workload; with `on_denied_action: stop` it was the last one. */
@@ -48,6 +52,11 @@ void files_handle(struct warden_context *context);
  * without a process. *out -1 with an error when neither can be had. */
 fallible files_watch_decoys(const int *decoys, size_t count, int *out);
 
+/* attribute.c: the process whose socket sent the packet, as far as it can be told: without one at least its
+ * uid, if the packet has that. */
+void attribute(struct warden_context *context, const struct denied_packet *packet,
+               struct record_process *out);
+
 /* packets.c: messages of the packet log: attributes the process, records, answers a held SYN with a reset. */
 void packets_handle(struct warden_context *context);
 /* packets.c: (re)binds the log group where another container of the namespace held it. Cheap when bound. */
@@ -58,6 +67,11 @@ void packets_close(struct warden_context *context);
 
 /* broker.c: waits until the broker has said that it serves, or why it cannot. */
 fallible broker_await(struct warden_context *context);
+
+/* broker.c: its reports. */
+void broker_handle(struct warden_context *context);
+/* broker.c: init has ended: bids it farewell, and waits a little for its last reports. */
+void broker_farewell(struct warden_context *context);
 
 /* confine.c: what hostile bytes could make of the warden. From here on only the calls that it needs. */
 fallible confine_calls(void);

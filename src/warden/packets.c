@@ -1,18 +1,13 @@
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/fd.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "egress/address.h"
@@ -25,7 +20,6 @@
 /* As many in one turn as a burst of the rules' limit, so that the loop's other events wait a few milliseconds
  * at most. */
 #define DATAGRAMS_A_TURN 64
-#define KNOWN_PIDS 8
 #define COUNTERS_INTERVAL_MS 1000
 
 struct packet_observer {
@@ -35,10 +29,8 @@ struct packet_observer {
     uint64_t unshown;         /* denied - logged at the last look */
     uint64_t suppressed;      /* owed to the next record */
     int64_t counters_read_ms; /* when; 0 never */
-    ino_t own_pid_namespace;
     struct host_map *names; /* of the policy's hosts; NULL until first needed, and where there are none */
     bool names_made;
-    pid_t known[KNOWN_PIDS]; /* which sent before, the latest first; 0 for none */
 };
 
 static int64_t now_ms(void) {
@@ -48,157 +40,9 @@ static int64_t now_ms(void) {
 }
 
 static struct packet_observer *observer_of(struct warden_context *context) {
-    if (context->packets == NULL) {
+    if (context->packets == NULL)
         context->packets = memory_zeroed(sizeof *context->packets);
-        struct stat own;
-        if (stat("/proc/self/ns/pid", &own) == 0)
-            context->packets->own_pid_namespace = own.st_ino;
-    }
     return context->packets;
-}
-
-/* -- which process -- */
-
-/* Whether the process has the socket among its descriptors. */
-static bool process_holds(int proc, pid_t pid, const char *socket_name) {
-    char path[32];
-    snprintf(path, sizeof path, "%d/fd", (int)pid);
-    int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    DIR *directory = fdopendir(fd);
-    if (directory == NULL) {
-        fd_close(fd);
-        return false;
-    }
-    bool holds = false;
-    struct dirent *entry;
-    while (!holds && (entry = readdir(directory)) != NULL) {
-        char target[40];
-        ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof target - 1);
-        if (length <= 0)
-            continue;
-        target[length] = '\0';
-        holds = strcmp(target, socket_name) == 0;
-    }
-    closedir(directory);
-    return holds;
-}
-
-/* Walks the children of init, depth first: on a machine with thousands of processes this is the difference
- * between one millisecond and ten. Needs CONFIG_PROC_CHILDREN; without it, finds nothing. `budget` bounds
- * what a fork bomb costs. */
-static pid_t descendant_find(int proc, pid_t pid, const char *socket_name, unsigned depth, unsigned *budget) {
-    if (depth == 0 || *budget == 0)
-        return 0;
-    (*budget)--;
-    if (process_holds(proc, pid, socket_name))
-        return pid;
-    char path[64];
-    snprintf(path, sizeof path, "%d/task", (int)pid);
-    int fd = openat(proc, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    DIR *tasks = fdopendir(fd);
-    if (tasks == NULL) {
-        fd_close(fd);
-        return 0;
-    }
-    pid_t found = 0;
-    struct dirent *task;
-    while (found == 0 && (task = readdir(tasks)) != NULL) {
-        if (task->d_name[0] == '.')
-            continue;
-        snprintf(path, sizeof path, "%.20s/children", task->d_name);
-        fd_owned int children = openat(dirfd(tasks), path, O_RDONLY | O_CLOEXEC);
-        char list[4096];
-        ssize_t length = children < 0 ? -1 : read(children, list, sizeof list - 1);
-        if (length <= 0)
-            continue;
-        list[length] = '\0';
-        char *rest = list, *end;
-        for (long child; found == 0 && (child = strtol(rest, &end, 10)) > 0; rest = end)
-            found = descendant_find(proc, (pid_t)child, socket_name, depth - 1, budget);
-    }
-    closedir(tasks);
-    return found;
-}
-
-/* Every process outside the warden's own pid namespace: what `exec` made is not below init. */
-static pid_t process_scan(const struct packet_observer *observer, int proc, const char *socket_name) {
-    int fd = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    DIR *directory = fdopendir(fd);
-    if (directory == NULL) {
-        fd_close(fd);
-        return 0;
-    }
-    pid_t found = 0;
-    struct dirent *entry;
-    while (found == 0 && (entry = readdir(directory)) != NULL) {
-        pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (pid <= 0)
-            continue;
-        char path[64];
-        struct stat namespace;
-        snprintf(path, sizeof path, "%d/ns/pid", (int)pid);
-        if (fstatat(proc, path, &namespace, 0) < 0 || namespace.st_ino == observer->own_pid_namespace)
-            continue;
-        if (process_holds(proc, pid, socket_name))
-            found = pid;
-    }
-    closedir(directory);
-    return found;
-}
-
-static void process_remember(struct packet_observer *observer, pid_t pid) {
-    size_t at = 0;
-    while (at < KNOWN_PIDS - 1 && observer->known[at] != pid)
-        at++;
-    memmove(observer->known + 1, observer->known, at * sizeof observer->known[0]);
-    observer->known[0] = pid;
-}
-
-static pid_t process_find(struct warden_context *context, uint32_t inode) {
-    struct packet_observer *observer = context->packets;
-    fd_owned int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (inode == 0 || proc < 0)
-        return 0;
-    char socket_name[40];
-    snprintf(socket_name, sizeof socket_name, "socket:[%u]", inode);
-    pid_t pid = 0;
-    for (size_t i = 0; pid == 0 && i < KNOWN_PIDS && observer->known[i] != 0; i++)
-        if (process_holds(proc, observer->known[i], socket_name))
-            pid = observer->known[i];
-    unsigned budget = 256;
-    if (pid == 0 && context->init_pid > 0)
-        pid = descendant_find(proc, context->init_pid, socket_name, 16, &budget);
-    if (pid == 0)
-        pid = process_scan(observer, proc, socket_name);
-    if (pid != 0)
-        process_remember(observer, pid);
-    return pid;
-}
-
-/* The packet log was opened in the container, so the kernel gives uids as the container's user namespace has
- * them; a record has the runtime's. The kernel shows the map in the reader's terms. -1 where there is no
- * telling. */
-static int64_t uid_outside(const struct warden_context *context, int64_t uid) {
-    char path[40], map[4096];
-    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)context->init_pid);
-    fd_owned int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = fd < 0 ? -1 : read(fd, map, sizeof map - 1);
-    if (uid < 0 || length <= 0)
-        return -1;
-    map[length] = '\0';
-    long long inside, outside, count;
-    int used;
-    for (const char *line = map; sscanf(line, " %lld %lld %lld%n", &inside, &outside, &count, &used) == 3;
-         line += used)
-        if (uid >= inside && uid - inside < count)
-            return outside + (uid - inside);
-    return -1;
 }
 
 /* -- what to say -- */
@@ -360,12 +204,8 @@ static void packet_handle(const struct denied_packet *packet, void *data) {
     observer->next_sequence = packet->log_sequence + 1;
 
     /* The process first: the reset takes the socket away, and with it the only trace of who asked. */
-    struct record_process process = {.uid = -1};
-    pid_t pid = process_find(context, socket_inode_find(context->wall.socket_diagnosis, packet));
-    if (pid != 0)
-        record_process_read(pid, &process);
-    else
-        process.uid = uid_outside(context, packet->uid);
+    struct record_process process;
+    attribute(context, packet, &process);
     /* A reset that cannot be sent costs the workload a second, until its SYN comes again and the kernel
      * answers. */
     if (packet->held)

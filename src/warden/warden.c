@@ -38,7 +38,7 @@
 #define EVENTS_PER_TURN 64
 
 /* What the loop waits for, before its clients and its listeners. */
-enum { INIT, GUARDIAN, CHANNEL, LISTENING, PACKETS, DECOYS, FIXED };
+enum { INIT, GUARDIAN, CHANNEL, LISTENING, PACKETS, DECOYS, BROKER, FIXED };
 
 /* The warden's exit status when it could not begin and has told init so. */
 #define EXIT_NOT_BEGUN 3
@@ -321,6 +321,7 @@ static void finish(struct warden *warden) {
         packets_handle(&warden->context);
     for (int turn = 0; turn < EVENTS_PER_TURN && is_readable(warden->context.decoy_group); turn++)
         files_handle(&warden->context);
+    broker_farewell(&warden->context);
     packets_close(&warden->context);
     int status;
     if (init_exit_status(warden, &status)) {
@@ -355,6 +356,7 @@ static _Noreturn void loop(struct warden *warden) {
             [LISTENING] = warden->listening,
             [PACKETS] = warden->context.wall.packet_log,
             [DECOYS] = warden->context.decoy_group,
+            [BROKER] = warden->context.broker,
         };
         struct pollfd *events = warden->events;
         for (size_t i = 0; i < FIXED; i++)
@@ -378,6 +380,8 @@ static _Noreturn void loop(struct warden *warden) {
             packets_handle(&warden->context);
         if (events[DECOYS].revents != 0)
             files_handle(&warden->context);
+        if (events[BROKER].revents != 0)
+            broker_handle(&warden->context);
         /* From the last to the first: handling one may put the last in its place. */
         for (size_t i = listeners; i-- > 0;)
             if (events[FIXED + clients + i].revents != 0)

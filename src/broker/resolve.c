@@ -1,0 +1,303 @@
+/* Names to addresses: the hosts file's entries first, then the nameservers through c-ares, whose sockets are
+ * in the loop. Only questions and their sockets are c-ares's: its reading of answers needs getservbyname,
+ * which no static program may have. */
+#include <ares.h>
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include "base/memory.h"
+#include "broker/parts.h"
+
+#define TIMEOUT_MS 2000
+#define TRIES 2
+/* A name that has an IPv4 address does not wait longer for its IPv6 addresses (RFC 8305 section 3). */
+#define IPV6_PATIENCE_MS 50
+#define NAMESERVERS_MAX 3
+#define TYPE_A 1
+#define TYPE_AAAA 28
+#define CLASS_IN 1
+
+/* One of c-ares's sockets. */
+struct ares_source {
+    struct source source;
+    struct resolver *resolver;
+    struct ares_source *next;
+};
+
+struct resolver {
+    struct broker *broker;
+    ares_channel channel;
+    bool has_servers;
+    struct ares_source *sources;
+    struct timer timer;
+};
+
+struct resolve_request {
+    struct resolver *resolver;
+    resolve_function done;
+    void *data;
+    unsigned owed; /* answers that c-ares will still give */
+    bool over;     /* done was called, or cancelled: free when nothing is owed */
+    struct timer patience;
+    struct address addresses[RESOLVE_ADDRESSES_MAX];
+    size_t count;
+    int status;
+};
+
+/* What one question's callback gets. */
+struct question {
+    struct resolve_request *request;
+    int family;
+};
+
+/* c-ares has this one beside its getnameinfo, which would come along with it, and with that glibc's
+ * getservbyport and a warning that a static program cannot have it. (RFC 7686: .onion is never asked for.) */
+int ares__is_onion_domain(const char *name);
+int ares__is_onion_domain(const char *name) {
+    return text_ends_with(name, ".onion") || text_ends_with(name, ".onion.");
+}
+
+/* -- answers -- */
+
+/* The place behind a name, 0 when it does not end in time. */
+static size_t name_end(const uint8_t *bytes, size_t length, size_t at) {
+    while (at < length) {
+        uint8_t label = bytes[at];
+        if (label == 0)
+            return at + 1;
+        if ((label & 0xc0) == 0xc0)
+            return at + 2 <= length ? at + 2 : 0;
+        if ((label & 0xc0) != 0)
+            return 0;
+        at += 1u + label;
+    }
+    return 0;
+}
+
+static unsigned read_be16(const uint8_t *bytes) {
+    return (unsigned)bytes[0] << 8 | bytes[1];
+}
+
+size_t resolve_parse_answer(const uint8_t *bytes, size_t length, int family, struct address *out,
+                            size_t capacity) {
+    if (length < 12 || (bytes[3] & 0x0f) != 0)
+        return 0;
+    size_t at = 12, count = 0;
+    for (unsigned questions = read_be16(bytes + 4); questions > 0; questions--) {
+        at = name_end(bytes, length, at);
+        if (at == 0 || length - at < 4)
+            return 0;
+        at += 4;
+    }
+    for (unsigned answers = read_be16(bytes + 6); answers > 0 && count < capacity; answers--) {
+        at = name_end(bytes, length, at);
+        if (at == 0 || length - at < 10)
+            break;
+        unsigned type = read_be16(bytes + at), class = read_be16(bytes + at + 2);
+        size_t size = read_be16(bytes + at + 8);
+        at += 10;
+        if (size > length - at)
+            break;
+        if (class == CLASS_IN && ((type == TYPE_A && family == AF_INET && size == 4) ||
+                                  (type == TYPE_AAAA && family == AF_INET6 && size == 16))) {
+            out[count] = (struct address){.family = family};
+            memcpy(out[count++].bytes, bytes + at, size);
+        }
+        at += size;
+    }
+    return count;
+}
+
+/* -- c-ares in the loop -- */
+
+static void set_timer(struct resolver *resolver);
+
+static void source_ready(struct source *source, uint32_t events) {
+    struct ares_source *ares = OWNER_OF(source, struct ares_source, source);
+    struct resolver *resolver = ares->resolver;
+    int fd = source->fd;
+    ares_process_fd(resolver->channel, events & (EPOLLIN | EPOLLERR | EPOLLHUP) ? fd : ARES_SOCKET_BAD,
+                    events & EPOLLOUT ? fd : ARES_SOCKET_BAD);
+    set_timer(resolver);
+}
+
+static void timer_ring(struct timer *timer) {
+    struct resolver *resolver = OWNER_OF(timer, struct resolver, timer);
+    ares_process_fd(resolver->channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+    set_timer(resolver);
+}
+
+static void set_timer(struct resolver *resolver) {
+    struct timeval room, *next = ares_timeout(resolver->channel, NULL, &room);
+    if (next == NULL)
+        timer_clear(resolver->broker->loop, &resolver->timer);
+    else
+        timer_set(resolver->broker->loop, &resolver->timer, next->tv_sec * 1000 + next->tv_usec / 1000 + 1,
+                  timer_ring);
+}
+
+/* c-ares says what it waits for; it closes its sockets itself, after having said "nothing". */
+static void socket_state(void *data, ares_socket_t fd, int readable, int writable) {
+    struct resolver *resolver = data;
+    struct loop *loop = resolver->broker->loop;
+    struct ares_source **place = &resolver->sources;
+    while (*place != NULL && (*place)->source.fd != fd)
+        place = &(*place)->next;
+    struct ares_source *ares = *place;
+    uint32_t events = (readable ? (uint32_t)EPOLLIN : 0) | (writable ? (uint32_t)EPOLLOUT : 0);
+    if (events == 0) {
+        if (ares == NULL)
+            return;
+        *place = ares->next;
+        loop_forget(loop, &ares->source);
+        loop_free_later(loop, ares);
+        return;
+    }
+    if (ares == NULL) {
+        ares = memory_zeroed(sizeof *ares);
+        *ares = (struct ares_source){
+            .source = {.fd = fd, .ready = source_ready}, .resolver = resolver, .next = resolver->sources};
+        resolver->sources = ares;
+    }
+    (void)loop_watch(loop, &ares->source, events); /* not watched: the question times out */
+}
+
+static int socket_made(ares_socket_t fd, int type, void *data) {
+    const struct resolver *resolver = data;
+    (void)type;
+    uint32_t mark = resolver->broker->sockets.mark;
+    if (resolver->broker->plan->uplink == BROKER_UPLINK_CONTAINER && mark != 0 &&
+        setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof mark) < 0)
+        return -1;
+    return 0;
+}
+
+struct error *resolver_make(struct broker *broker, struct resolver **out) {
+    struct resolver *resolver = memory_zeroed(sizeof *resolver);
+    resolver->broker = broker;
+    /* Everything that c-ares would otherwise look for in this machine's files. */
+    char lookups[] = "b";
+    struct ares_options options = {.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES,
+                                   .timeout = TIMEOUT_MS,
+                                   .tries = TRIES,
+                                   .ndots = 1,
+                                   .lookups = lookups,
+                                   .sock_state_cb = socket_state,
+                                   .sock_state_cb_data = resolver};
+    int status = ares_init_options(&resolver->channel, &options,
+                                   ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS |
+                                       ARES_OPT_LOOKUPS | ARES_OPT_SOCK_STATE_CB | ARES_OPT_DOMAINS);
+    if (status != ARES_SUCCESS) {
+        free(resolver);
+        return error_new(ERROR_UNAVAILABLE, "resolver: %s", ares_strerror(status));
+    }
+    struct ares_addr_port_node servers[NAMESERVERS_MAX] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < broker->plan->nameservers.count && count < NAMESERVERS_MAX; i++) {
+        struct ares_addr_port_node *server = &servers[count];
+        const char *address = broker->plan->nameservers.items[i];
+        if (inet_pton(AF_INET, address, &server->addr) == 1)
+            server->family = AF_INET;
+        else if (inet_pton(AF_INET6, address, &server->addr) == 1)
+            server->family = AF_INET6;
+        else
+            continue; /* link-local, with a scope, which c-ares cannot be told */
+        if (count > 0)
+            servers[count - 1].next = server;
+        count++;
+    }
+    resolver->has_servers = count > 0;
+    if (count > 0 && ares_set_servers_ports(resolver->channel, servers) != ARES_SUCCESS) {
+        ares_destroy(resolver->channel);
+        free(resolver);
+        return error_new(ERROR_UNAVAILABLE, "resolver: the nameservers cannot be set");
+    }
+    ares_set_socket_configure_callback(resolver->channel, socket_made, resolver);
+    *out = resolver;
+    return NULL;
+}
+
+/* -- requests -- */
+
+static void request_finish(struct resolve_request *request) {
+    if (request->over)
+        return;
+    request->over = true;
+    timer_clear(request->resolver->broker->loop, &request->patience);
+    request->done(request->data, request->addresses, request->count,
+                  request->count > 0 ? NULL : ares_strerror(request->status));
+}
+
+static void patience_ring(struct timer *timer) {
+    request_finish(OWNER_OF(timer, struct resolve_request, patience));
+}
+
+static void answered(void *data, int status, int timeouts, unsigned char *bytes, int length) {
+    memory_owned struct question *question = data;
+    struct resolve_request *request = question->request;
+    (void)timeouts;
+    request->owed--;
+    if (!request->over && status == ARES_SUCCESS && bytes != NULL && length > 0) {
+        request->count +=
+            resolve_parse_answer(bytes, (size_t)length, question->family, request->addresses + request->count,
+                                 RESOLVE_ADDRESSES_MAX - request->count);
+        status = ARES_ENODATA;
+    }
+    if (request->status == ARES_SUCCESS || request->status == ARES_ENODATA)
+        request->status = status;
+    if (request->owed == 0)
+        request_finish(request);
+    else if (!request->over && request->count > 0)
+        timer_set(request->resolver->broker->loop, &request->patience, IPV6_PATIENCE_MS, patience_ring);
+    if (request->owed == 0)
+        loop_free_later(request->resolver->broker->loop, request);
+}
+
+static size_t entries_find(const struct broker_plan *plan, const char *name, struct address *out,
+                           size_t capacity) {
+    size_t count = 0;
+    for (size_t i = 0; i < plan->entries_count && count < capacity; i++) {
+        const struct broker_hosts_entry *entry = &plan->entries[i];
+        if (!string_list_contains(&entry->names, name))
+            continue;
+        if (inet_pton(AF_INET, entry->address, out[count].bytes) == 1)
+            out[count++].family = AF_INET;
+        else if (inet_pton(AF_INET6, entry->address, out[count].bytes) == 1)
+            out[count++].family = AF_INET6;
+    }
+    return count;
+}
+
+static void ask(struct resolve_request *request, const char *name, int family) {
+    struct question *question = memory_zeroed(sizeof *question);
+    *question = (struct question){.request = request, .family = family};
+    ares_query(request->resolver->channel, name, CLASS_IN, family == AF_INET ? TYPE_A : TYPE_AAAA, answered,
+               question);
+}
+
+void resolve_begin(struct resolver *resolver, const char *name, resolve_function done, void *data,
+                   struct resolve_request **out) {
+    *out = NULL;
+    struct address known[RESOLVE_ADDRESSES_MAX] = {0};
+    size_t count = entries_find(resolver->broker->plan, name, known, RESOLVE_ADDRESSES_MAX);
+    if (count > 0 || !resolver->has_servers) {
+        done(data, known, count, count > 0 ? NULL : "there is no nameserver to ask");
+        return;
+    }
+    struct resolve_request *request = memory_zeroed(sizeof *request);
+    *request = (struct resolve_request){.resolver = resolver, .done = done, .data = data, .owed = 2};
+    *out = request; /* before an answer can come; whoever is called back forgets it */
+    ask(request, name, AF_INET6);
+    ask(request, name, AF_INET);
+    set_timer(resolver);
+}
+
+void resolve_cancel(struct resolve_request *request) {
+    request->over = true;
+    timer_clear(request->resolver->broker->loop, &request->patience);
+}
