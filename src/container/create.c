@@ -108,7 +108,7 @@ static struct error *terminal_check(const struct creation *creation) {
 
 /* A refusal is said on standard error, the one channel that every engine shows, and recorded. */
 static void refusal_record(const struct creation *creation, const struct error *error) {
-    if (error->kind != ERROR_REFUSED || creation->prepared.policy == NULL || creation->prepared.facts == NULL)
+    if (error->kind != ERROR_REFUSED || creation->prepared.policy == NULL)
         return;
     memory_owned char *run_id = NULL;
     struct record_subject subject;

@@ -33,8 +33,8 @@ static void mappings_complete(struct oci_config *config) {
     mapping_default(config, &part->gid_mappings, &part->gid_mappings_count, getegid());
 }
 
-struct error *container_policy(const struct runtime_options *runtime, const struct string_map *annotations,
-                               struct policy **out) {
+static struct error *resolve_policy(const struct runtime_options *runtime,
+                                    const struct string_map *annotations, struct policy **out) {
     bool root;
     memory_owned char *home = facts_user_home(&root);
     struct policy_request request = {.places = policy_places_default(home, root),
@@ -44,6 +44,16 @@ struct error *container_policy(const struct runtime_options *runtime, const stru
                                      .annotations = annotations,
                                      .sandbox = runtime->sandbox};
     return policy_resolve(&request, out);
+}
+
+struct error *container_policy(const struct runtime_options *runtime, const struct string_map *annotations,
+                               struct policy **out) {
+    struct error *error = resolve_policy(runtime, annotations, out);
+    if (error != NULL) {
+        policy_free(*out);
+        *out = NULL;
+    }
+    return error;
 }
 
 static struct error *read_config(const char *bundle, const char *config, struct prepared *out) {
@@ -78,7 +88,8 @@ struct error *container_prepare(const struct runtime_options *runtime, const cha
                                 struct prepared *out) {
     *out = (struct prepared){0};
     TRY(read_config(bundle, config, out));
-    TRY(container_policy(runtime, &out->config->annotations, &out->policy));
+    /* Kept with the error where there is one: a refusal is recorded. */
+    TRY(resolve_policy(runtime, &out->config->annotations, &out->policy));
     TRY(policy_gaps_check(out->policy));
     return look_and_harden(bundle, out);
 }

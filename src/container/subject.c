@@ -66,6 +66,11 @@ void subject_make(const char *id, const struct prepared *prepared, const char *r
     if (container_name == NULL)
         container_name = memory_copy_string(id);
     const char *digest = first_annotation(config, digest_keys);
+    bool root = prepared->facts != NULL && prepared->facts->root;
+    memory_owned char *home = prepared->facts == NULL ? facts_user_home(&root)
+                              : prepared->facts->owner_home != NULL
+                                  ? memory_copy_string(prepared->facts->owner_home)
+                                  : NULL;
     *out = (struct record_subject){
         .container_id = memory_copy_string(id),
         .container_name = container_name,
@@ -75,8 +80,8 @@ void subject_make(const char *id, const struct prepared *prepared, const char *r
         .run_id = memory_copy_string(run_id),
         .hostname = memory_copy_string(hostname),
         .policy_name = memory_copy_string(prepared->policy->name),
-        .policy_digest = memory_copy_string(prepared->policy->digest),
-        .log_path = record_log_path(id, prepared->facts->root, prepared->facts->owner_home),
+        .policy_digest = copy_or_null(prepared->policy->digest),
+        .log_path = record_log_path(id, root, home),
     };
 }
 

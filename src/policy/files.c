@@ -17,6 +17,7 @@
 #define CHAIN_MAX 128
 #define OVERFLOW_UID 65534 /* /proc/sys/kernel/overflowuid, as every machine has it */
 #define PINS_BYTES_MAX (1024 * 1024)
+#define MOUNTS_BYTES_MAX (16u * 1024 * 1024) /* a node of hundreds of pods has some hundred KiB */
 
 void policy_bytes_clear(struct policy_bytes *bytes) {
     text_free(&bytes->text);
@@ -47,6 +48,100 @@ static struct error *chain_make(const char *real_path, const struct stat *status
         chain_add(file, &above);
     }
     return error_new(ERROR_REFUSED, "policy %s lies too deep", file->path);
+}
+
+/* --- the same file by another mount --- */
+
+struct mount_line {
+    int id;
+    char *device; /* "8:1" */
+    char *root;   /* what of the file system is mounted */
+    char *point;
+};
+
+/* Spaces, tabs, newlines and backslashes are written as three octal digits. */
+static char *unescape(char *text) {
+    char *to = text;
+    for (const char *from = text; *from != '\0';) {
+        unsigned byte;
+        if (from[0] == '\\' && sscanf(from + 1, "%3o", &byte) == 1 && byte < 256) {
+            *to++ = (char)byte;
+            from += 4;
+        } else {
+            *to++ = *from++;
+        }
+    }
+    *to = '\0';
+    return text;
+}
+
+/* "36 35 98:0 /root /point options ..." (proc_pid_mountinfo(5)); points into the line. */
+static bool mount_line_parse(char *line, struct mount_line *out) {
+    char *fields[5];
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
+        if ((fields[i] = strsep(&line, " ")) == NULL)
+            return false;
+    *out = (struct mount_line){(int)strtol(fields[0], NULL, 10), fields[2], unescape(fields[3]),
+                               unescape(fields[4])};
+    return true;
+}
+
+static struct error *mount_of(int fd, int *out) {
+    char path[64];
+    text_owned struct text text = {0};
+    snprintf(path, sizeof path, "/proc/self/fdinfo/%d", fd);
+    TRY(file_read(AT_FDCWD, path, 4096, &text));
+    const char *line = strstr(text_string(&text), "mnt_id:");
+    if (line == NULL)
+        return error_new(ERROR_INVALID, "%s names no mount", path);
+    *out = (int)strtol(line + strlen("mnt_id:"), NULL, 10);
+    return NULL;
+}
+
+/* The path within its file system of what lies at `path` in this mount; the caller frees it. */
+static char *inner_path(const struct mount_line *mount, const char *path) {
+    const char *rest = match_path_rest(path, mount->point);
+    if (rest == NULL)
+        return NULL;
+    memory_owned char *joined = text_formatted("%s/%s", mount->root, rest);
+    return match_path_clean(joined);
+}
+
+/* A file that was named by a bind mount of a directory lies below other directories as well, in the mounts
+ * that show more of its file system; each is one that a container could be given. */
+static struct error *chain_add_others(int fd, const char *real_path, const struct stat *status,
+                                      struct policy_file *file) {
+    text_owned struct text text = {0};
+    int id;
+    TRY(mount_of(fd, &id));
+    TRY(file_read(AT_FDCWD, "/proc/self/mountinfo", MOUNTS_BYTES_MAX, &text));
+    size_t count = 0;
+    for (size_t i = 0; i < text.length; i++)
+        count += text.data[i] == '\n';
+    memory_owned struct mount_line *mounts = memory_zeroed((count + 1) * sizeof *mounts);
+    const struct mount_line *own = NULL;
+    size_t used = 0;
+    char *rest = text.data;
+    for (char *line; used < count && (line = strsep(&rest, "\n")) != NULL;)
+        if (mount_line_parse(line, &mounts[used])) {
+            own = mounts[used].id == id ? &mounts[used] : own;
+            used++;
+        }
+    memory_owned char *inner = own != NULL ? inner_path(own, real_path) : NULL;
+    if (inner == NULL)
+        return error_new(ERROR_REFUSED, "policy %s is refused: its mount cannot be found", real_path);
+    for (size_t i = 0; i < used; i++) {
+        const char *below = match_path_rest(inner, mounts[i].root);
+        if (&mounts[i] == own || below == NULL || strcmp(mounts[i].device, own->device) != 0)
+            continue;
+        memory_owned char *joined = text_formatted("%s/%s", mounts[i].point, below);
+        memory_owned char *other = match_path_clean(joined);
+        struct stat found;
+        /* Not where another mount lies over it. */
+        if (stat(other, &found) == 0 && found.st_dev == status->st_dev && found.st_ino == status->st_ino)
+            TRY(chain_make(other, status, file));
+    }
+    return NULL;
 }
 
 /* Written by root, or by the user that we are, and by nobody else. A group of the user's own (Debian's and
@@ -150,7 +245,8 @@ static struct error *read_into(const char *path, const struct policy_places *pla
     } else {
         TRY(writers_check(real, places, &status));
     }
-    return chain_make(real, &status, &out->file);
+    TRY(chain_make(real, &status, &out->file));
+    return chain_add_others(fd, real, &status, &out->file);
 }
 
 struct error *policy_file_read(const char *path, const struct policy_places *places,

@@ -168,7 +168,7 @@ void policy_narrow(struct policy *policy, const struct policy_document *document
 /* --- the ceiling --- */
 
 static struct error *beyond(const char *what, const char *here, const char *there) {
-    return error_new(ERROR_REFUSED, "policy.ceiling.exceeded: %s, written in %s, is more than %s allows",
+    return error_new(ERROR_REFUSED, POLICY_CEILING_EXCEEDED ": %s, written in %s, is more than %s allows",
                      what, here, there);
 }
 

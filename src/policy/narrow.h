@@ -13,6 +13,7 @@ bool policy_is_within(const struct policy *narrow, const struct policy *wide, en
  * remark each. `document` writes one key; `annotation` is its name. */
 void policy_narrow(struct policy *policy, const struct policy_document *document, const char *annotation);
 
+#define POLICY_CEILING_EXCEEDED "policy.ceiling.exceeded"
 /* ERROR_REFUSED "policy.ceiling.exceeded: ..." naming both lines when the policy is wider than the ceiling.
  */
 fallible policy_ceiling_check(const struct policy *policy, const struct policy_document *ceiling);

@@ -412,7 +412,7 @@ struct error *policy_resolve(const struct policy_request *request, struct policy
     struct policy *policy = NULL;
     struct error *error = resolve(&resolution, request, &policy);
     resolution_end(&resolution);
-    if (error != NULL)
+    if (error != NULL && !text_starts_with(error->message, POLICY_CEILING_EXCEEDED ":"))
         policy_free(policy);
     else
         *out = policy;

@@ -24,7 +24,9 @@ struct policy_request {
                      a policy says otherwise */
 };
 
-/* The effective policy. With nothing written anywhere it is the built-in agent and costs one failed look. */
+/* The effective policy. With nothing written anywhere it is the built-in agent and costs one failed look.
+ * With an error *out is NULL, but for POLICY_CEILING_EXCEEDED: then it is the policy that goes beyond, for
+ * its record. */
 fallible policy_resolve(const struct policy_request *request, struct policy **out);
 
 /* One document with all that it extends, for `policy check`; `given` is a name or a file. *path receives

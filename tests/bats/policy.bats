@@ -82,6 +82,34 @@ policy_file() { # PATH LINE...
     ended 0
 }
 
+@test "a policy inside a writable mount is refused when it is named by a bind mount of what is mounted, or of a part" {
+    mkdir -p "$WORK/project/sub dir/deep" "$WORK/again" "$WORK/other" "$ROOT/work"
+    policy_file "$WORK/project/sub dir/deep/p.yaml" 'network: {mode: none}'
+    configure --arg dir "$WORK/project" '.mounts += [{destination: "/work", type: "bind", source: $dir, options: ["rbind"]}]'
+    for part in "sub dir" "sub dir/deep" "sub dir/deep/p.yaml"; do
+        [ -d "$WORK/project/$part" ] || { rmdir "$WORK/again" && : >"$WORK/again"; }
+        mount --bind "$WORK/project/$part" "$WORK/again"
+        named=$(find "$WORK/again" -name p.yaml -o -type f)
+        POLICY=$named run pf_run
+        umount "$WORK/again"
+        ended 1 "lies inside the mount at /work"
+    done
+    # another file system that is mounted twice, once below what the container gets
+    mkdir "$WORK/project/tmpfs"
+    mount -t tmpfs tmpfs "$WORK/project/tmpfs"
+    policy_file "$WORK/project/tmpfs/p.yaml" 'network: {mode: none}'
+    mount --bind "$WORK/project/tmpfs" "$WORK/other"
+    POLICY=$WORK/other/p.yaml run pf_run
+    umount "$WORK/project/tmpfs"
+    status_then=$status output_then=$output
+    # gone from there, it is nobody's to write
+    POLICY=$WORK/other/p.yaml run pf_run
+    umount "$WORK/other"
+    ended 0
+    is "$status_then" 1
+    contains "$output_then" "lies inside the mount at /work"
+}
+
 @test "order: /etc/pinfold/policy.yaml, then the policy of the link, then --policy" {
     policy_file /etc/pinfold/policy.yaml 'limits: {pids: 111}' 'network: {mode: none}'
     policy_file /etc/pinfold/policies/linked.yaml 'limits: {pids: 222}'
@@ -173,8 +201,16 @@ policy_file() { # PATH LINE...
     POLICY=$WORK/p.yaml run pf_run
     ended 1 "policy.ceiling.exceeded: network.mode: open, written in $WORK/p.yaml:2:9, is more than /etc/pinfold/ceiling.yaml:1:17 allows"
     [ ! -e "$STATE/$ID" ]
+    has_record policy.ceiling.exceeded '.class_uid == 2004 and .action_id == 2 and (.message | contains("ceiling.yaml:1:17")) and .policy.name == "p"'
+    is "$(denials policy.ceiling.exceeded)" 1
     POLICY=unconfined run pf_run
     ended 1 "policy.ceiling.exceeded: a policy that confines nothing"
+    has_record policy.ceiling.exceeded '.policy.name == "unconfined"'
+    # what is no container leaves no record
+    run pf policy show "$WORK/p.yaml"
+    is "$(denials policy.ceiling.exceeded)" 2
+    check=${CHECK_OCSF:-$(readlink -f "$PINFOLD_TESTS/../../shared/bin/check-ocsf")}
+    [ ! -x "$check" ] || "$check" "$LOG"
     policy_file "$WORK/p.yaml" 'network: {allowed_hosts: [example.net]}'
     POLICY=$WORK/p.yaml run pf_run
     ended 1 '"example.net"'
