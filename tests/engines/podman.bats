@@ -341,6 +341,33 @@ teardown() {
     lacks "$(cat "$(log_of "$id")")" shibboleth
 }
 
+# The manifest's annotations of an image are the container's: podman hands them on.
+@test "annotations of an image that ask for more get nothing, and that is recorded; those that ask for less count" {
+    mkdir -p "$HOUSE/tmp/annotated"
+    echo "FROM $IMAGE" >"$HOUSE/tmp/annotated/Containerfile"
+    podman build -q --annotation dev.pinfold.policy=unconfined --annotation 'dev.pinfold.filesystem.writable=["/etc", "/tmp"]' \
+        --annotation 'dev.pinfold.credentials.environment=["*"]' --annotation dev.pinfold.network.mode=open \
+        --annotation 'dev.pinfold.processes.capabilities=["CAP_SYS_ADMIN", "CAP_KILL"]' --annotation dev.pinfold.limits.pids=77 \
+        --annotation dev.pinfold.on_denied_action=log_only -t localhost/annotated:1 "$HOUSE/tmp/annotated" >/dev/null
+    # they do reach the runtime
+    FLAGS=policy=unconfined run podman run --rm --name "$NAME" localhost/annotated:1 sh -c 'touch /etc/x && echo wrote'
+    ended 0 wrote
+    run podman run --name "$NAME" --network bridge --pids-limit 500 -e GITHUB_TOKEN=shibboleth localhost/annotated:1 sh -c 'touch /etc/x && echo wrote
+        reach tcp 10.88.0.1 9000; echo "token $GITHUB_TOKEN"; grep CapEff /proc/self/status; echo x >/tmp/x && echo scratch'
+    lacks "$output" wrote
+    lacks "$output" shibboleth
+    contains "$output" ECONNREFUSED
+    contains "$output" $'CapEff:\t0000000000000020'
+    contains "$output" scratch
+    id=$(of "$NAME" '{{.Id}}')
+    for each in policy filesystem.writable credentials.environment network.mode processes.capabilities on_denied_action; do
+        record=$(records_of "$id" '.status_detail == "policy.annotation.ignored" and (.message | contains("dev.pinfold.'"$each"'"))')
+        is "$(jq -r .action_id <<<"$record" | sort -u)" 2
+    done
+    lacks "$(records_of "$id" '.status_detail == "policy.annotation.ignored"')" limits.pids
+    is "$(records_of "$id" '.status_detail == "policy.applied"' | jq -r .policy.name)" agent
+}
+
 @test "a control socket is refused with a message that podman shows" {
     inside python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind("/run/docker.sock")' || :
     run podman run --rm -v /run/docker.sock:/var/run/docker.sock "$IMAGE" true
