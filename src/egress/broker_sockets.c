@@ -127,12 +127,13 @@ struct error *broker_sockets_listen(const struct broker_sockets *sockets) {
         int fd = socket_get(sockets, i);
         if (fd < 0 || descriptions[i].type != SOCK_STREAM)
             continue;
-        if (listen(fd, BACKLOG) < 0)
-            return error_system(errno, "listen", "at the broker's socket: %s", descriptions[i].name);
         /* Nobody can bind where somebody listens. Connections inherit it, and so the next broker of the
-         * namespace need not wait until the last of them is forgotten. */
+         * namespace, and this one when it is started again, need not wait until the last of them is
+         * forgotten: the kernel looks for them at listen(), too. */
         if (set_reuse(fd, 1) < 0)
             return error_system(errno, "setsockopt", "the broker's socket: %s", descriptions[i].name);
+        if (listen(fd, BACKLOG) < 0)
+            return error_system(errno, "listen", "at the broker's socket: %s", descriptions[i].name);
     }
     return NULL;
 }

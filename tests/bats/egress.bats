@@ -1,0 +1,293 @@
+#!/usr/bin/env bats
+# Allowed hosts: the wall lets them through to the broker, and nothing else. The servers are in a network namespace of the
+# test's, at the other end of a veth pair that a hook gives the container, as an engine would.
+load helpers
+
+setup() {
+    setup_container
+    POLICY=$WORK/policy.yaml
+    OUTSIDE=''
+}
+teardown() {
+    [ -z "$OUTSIDE" ] || kill "$OUTSIDE" 2>/dev/null || :
+    teardown_container
+}
+
+allow() { # YAML-LIST [MORE-LINES]: the policy
+    printf 'version: 1\nnetwork:\n  allowed_hosts: %s\n%s\n' "$1" "${2-}" >"$POLICY"
+}
+
+# The world: a name server at 10.77.0.1, and servers that answer "reached" at ports 80 and 7000 of 1.2.3.4.
+world() { # NAME=ADDRESS...
+    unshare -n sleep 300 3>&- >/dev/null 2>&1 &
+    OUTSIDE=$!
+    wait_for bash -c "[ \"\$(readlink /proc/$OUTSIDE/ns/net)\" != \"$(readlink /proc/self/ns/net)\" ]"
+    nsenter -n -t "$OUTSIDE" sh -c 'ip link set lo up; ip addr add 1.2.3.4/32 dev lo; ip addr add 10.77.0.1/32 dev lo'
+    nsenter -n -t "$OUTSIDE" timeout 250 "$BATS_TEST_DIRNAME/world" 10.77.0.1 80,7000 "$@" </dev/null >"$WORK/seen" 2>&1 3>&- &
+    wait_for grep -q ready "$WORK/seen"
+}
+
+# The container gets an interface, a route and a resolv.conf, as from an engine.
+connected() {
+    cat >"$WORK/add-interface" <<'SH'
+#!/bin/bash
+pid=$(jq -r .pid)
+set -e
+ip link add "v$pid" type veth peer name eth0 netns "$pid"
+ip link set "v$pid" netns "$1"
+nsenter -n -t "$1" sh -c "ip addr add 10.77.0.1/24 dev v$pid; ip link set v$pid up"
+nsenter -n -t "$pid" sh -c "ip addr add 10.77.0.2/24 dev eth0; ip link set eth0 up; ip route replace default via 10.77.0.1"
+SH
+    chmod 755 "$WORK/add-interface"
+    echo "nameserver 10.77.0.1" >"$WORK/resolv.conf"
+    configure --arg path "$WORK/add-interface" --arg outside "$OUTSIDE" --arg resolver "$WORK/resolv.conf" \
+        '.hooks.createRuntime = [{path: $path, args: ["add-interface", $outside], env: ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]}]
+         | .mounts += [{destination: "/etc/resolv.conf", type: "bind", source: $resolver, options: ["bind", "ro"]}]'
+    machine_programs
+}
+# curl and what it is linked with: a static busybox has no resolver.
+machine_programs() {
+    configure '.mounts += [["/usr", "/usr"], ["/usr/lib", "/lib"], ["/usr/lib64", "/lib64"]
+      | {destination: .[1], type: "bind", source: .[0], options: ["rbind", "ro"]}]'
+}
+
+fetch() { # URL [OPTION...]: what the container does
+    printf '/usr/bin/curl -sS --max-time 8 %s 2>&1; echo code $?\n' "$*"
+}
+
+# A container that a test looks into: it sleeps, and `inside` runs a shell in it.
+inside() { # TEXT
+    pf exec "$ID" sh -c "$1" 2>&1
+}
+joins() { # PID: the container is in the network namespace of this process
+    configure --arg path "/proc/$1/ns/net" 'del(.hooks) | .linux.namespaces |= map(if .type == "network" then .path = $path else . end)'
+}
+
+@test "an allowed name is reached, and the connection is recorded with the line that allowed it" {
+    world allowed.test=1.2.3.4
+    connected
+    allow '[allowed.test]'
+    script_is "$(fetch http://allowed.test/)"
+    run pf_run
+    is "$output" $'reached\ncode 0'
+    has_record net.connection.opened '.action_id == 1 and .dst_endpoint.hostname == "allowed.test" and .dst_endpoint.port == 80'
+    contains "$(records '.status_detail == "net.connection.opened"' | jq -r .firewall_rule.name)" allowed.test
+    contains "$(cat "$WORK/seen")" "name allowed.test 1"
+}
+
+@test "a name that is not allowed is not found, is recorded, and no server is ever asked for it" {
+    world allowed.test=1.2.3.4 denied.test=1.2.3.4
+    connected
+    allow '[allowed.test]'
+    script_is "$(fetch http://denied.test/); $(fetch http://below.allowed.test/)"
+    run pf_run
+    is "$output" $'curl: (6) Could not resolve host: denied.test\ncode 6\ncurl: (6) Could not resolve host: below.allowed.test\ncode 6'
+    has_record dns.name.not_allowed '.query.hostname == "denied.test"'
+    is "$(cat "$WORK/seen")" ready
+}
+
+@test "names below a *.name line are reached, the name itself is not" {
+    world a.wild.test=1.2.3.4 b.a.wild.test=1.2.3.4 wild.test=1.2.3.4
+    connected
+    allow '["*.wild.test:80"]'
+    script_is "$(fetch http://a.wild.test/); $(fetch http://b.a.wild.test/); $(fetch http://wild.test/)"
+    run pf_run
+    is "$output" $'reached\ncode 0\nreached\ncode 0\ncurl: (6) Could not resolve host: wild.test\ncode 6'
+}
+
+@test "another port of an allowed host is refused at once, and recorded with its name" {
+    world allowed.test=1.2.3.4
+    connected
+    allow '[allowed.test]'
+    script_is "$(fetch --http0.9 http://allowed.test:7000/)"
+    run pf_run
+    contains "$output" "code 7"
+    has_record net.port.not_allowed '.dst_endpoint.hostname == "allowed.test" and .dst_endpoint.port == 7000'
+    contains "$(records '.status_detail == "net.port.not_allowed"' | jq -r .unmapped.remedy)" 'allowed.test:80,443,7000'
+    lacks "$(cat "$WORK/seen")" request
+}
+
+@test "a port that is named: a protocol of any kind" {
+    world allowed.test=1.2.3.4
+    connected
+    allow '["allowed.test:7000"]'
+    script_is "$(fetch http://allowed.test:7000/)"
+    run pf_run
+    is "$output" $'reached\ncode 0'
+}
+
+@test "the address of an allowed name is not allowed; an address of the policy's own is" {
+    world allowed.test=1.2.3.4
+    connected
+    allow '[allowed.test]'
+    script_is "$(fetch http://1.2.3.4/)"
+    run pf_run
+    contains "$output" "code 7"
+    has_record net.address.literal '.dst_endpoint.ip == "1.2.3.4"'
+    pf delete "$ID" || :
+    allow '["1.2.3.0/24:80"]'
+    run pf_run
+    is "$output" $'reached\ncode 0'
+}
+
+@test "in a user namespace the same" {
+    user_namespace
+    touch "$ROOT/etc/resolv.conf"
+    mkdir "$ROOT/lib64"
+    world allowed.test=1.2.3.4
+    connected
+    chmod 644 "$WORK/resolv.conf"
+    allow '[allowed.test]'
+    script_is "$(fetch http://allowed.test/); $(fetch http://denied.test/)"
+    run pf_run
+    is "$output" $'reached\ncode 0\ncurl: (6) Could not resolve host: denied.test\ncode 6'
+    has_record net.connection.opened
+    has_record dns.name.not_allowed '.query.hostname == "denied.test"'
+}
+
+@test "with loopback alone there is no uplink: a connection to an allowed host fails at once" {
+    machine_programs
+    allow '["allowed.test", "1.2.3.4"]'
+    script_is "$(fetch http://1.2.3.4/)"
+    run pf_run
+    lacks "$output" reached
+    lacks "$output" "code 28"
+}
+
+@test "uplink: host: with loopback alone, allowed hosts are reached from the runtime's namespace" {
+    ip link set lo up
+    ip addr add 1.2.3.4/32 dev lo
+    timeout 60 "$BATS_TEST_DIRNAME/world" 127.0.0.1 80 </dev/null >"$WORK/seen" 2>&1 3>&- &
+    world=$!
+    wait_for grep -q ready "$WORK/seen"
+    machine_programs
+    allow '["1.2.3.4"]' '  uplink: host'
+    script_is "$(fetch http://1.2.3.4/); $(fetch http://1.2.3.4:8080/)"
+    run pf_run
+    kill "$world"
+    ip addr del 1.2.3.4/32 dev lo
+    contains "$output" $'reached\ncode 0'
+    contains "$output" "code 7"
+}
+
+@test "a workload cannot set the mark that lets the broker's packets out" {
+    world
+    connected
+    allow '[allowed.test]'
+    configure '["CAP_NET_ADMIN", "CAP_NET_RAW"] as $c | .process.capabilities = {bounding: $c, effective: $c, permitted: $c}'
+    script_is '/usr/bin/python3 -c "
+import socket
+s = socket.socket()
+for option in (36, 25):  # SO_MARK, SO_BINDTODEVICE to lo
+    try:
+        s.setsockopt(socket.SOL_SOCKET, option, 1 if option == 36 else b\"lo\")
+        print(option, \"set\")
+    except PermissionError:
+        print(option, \"denied\")
+"'
+    run pf_run
+    contains "$output" "36 denied"
+    # the control: who has the capability can
+    POLICY=unconfined
+    pf delete "$ID" || :
+    run pf_run
+    contains "$output" "36 set"
+}
+
+@test "a container that joins has the same hosts, and when the first one ends its broker is followed by the other's" {
+    world allowed.test=1.2.3.4
+    connected
+    allow '[allowed.test]'
+    command_is sleep 1000
+    pf_create && pf start "$ID"
+    first=$ID
+    pid=$(state_of .pid)
+    sleep 1000 3>&- & # keeps the namespace, as a pod's does
+    new_bundle "$WORK/second"
+    ID=$first-b
+    LOG=$LOGS/$ID.jsonl
+    joins "$pid"
+    configure --arg resolver "$WORK/resolv.conf" '.mounts += [{destination: "/etc/resolv.conf", type: "bind", source: $resolver, options: ["bind", "ro"]}]'
+    machine_programs
+    command_is sleep 1000
+    pf_create && pf start "$ID"
+    run inside "$(fetch http://allowed.test/)"
+    is "$output" $'reached\ncode 0'
+    pf delete --force "$first"
+    reaches() { [ "$(inside "$(fetch http://allowed.test/)")" = $'reached\ncode 0' ]; }
+    wait_for reaches
+    run inside "$(fetch http://denied.test/)"
+    contains "$output" "code 6"
+}
+
+@test "the wall is known by the network section alone: other lines may differ, hosts may not" {
+    allow '[allowed.test]'
+    command_is sleep 1000
+    pf_create
+    first=$ID
+    pid=$(state_of .pid)
+    new_bundle "$WORK/second"
+    joins "$pid"
+    ID=$first-b
+    allow '[allowed.test]' 'limits: {pids: 100}'
+    command_is true
+    pf_run
+    ID=$first-c
+    allow '[other.test]'
+    run pf_run
+    contains "$output" net.namespace.shared
+}
+
+@test "inbound: deny: nobody outside reaches a listener; loopback and answers go on" {
+    world allowed.test=1.2.3.4
+    connected
+    reach() { # whether the container's listener is reached from outside
+        pf_create && pf start "$ID"
+        wait_for inside 'grep -q :1F90 /proc/net/tcp'
+        nsenter -n -t "$OUTSIDE" timeout 3 /usr/bin/python3 -c '
+import socket
+try:
+    print(socket.create_connection(("10.77.0.2", 8080), 1).recv(20))
+except OSError as error:
+    print(type(error).__name__)'
+        within=$(inside 'nc -w 2 127.0.0.1 8080 </dev/null')
+        answered=$(inside "$(fetch http://allowed.test/)")
+        pf delete --force "$ID"
+    }
+    command_is /usr/bin/python3 -c '
+import socket
+listening = socket.create_server(("", 8080))
+while True:
+    connection, _ = listening.accept()
+    with connection:
+        connection.sendall(b"inside")'
+    allow '[allowed.test]'
+    contains "$(reach)" inside
+    allow '[allowed.test]' '  inbound: deny'
+    reach >"$WORK/reached"
+    lacks "$(cat "$WORK/reached")" inside
+    is "$within" inside
+    is "$answered" $'reached\ncode 0'
+}
+
+@test "a broker that is killed: connections fail at once, nobody else answers, and it comes back" {
+    world allowed.test=1.2.3.4
+    connected
+    allow '[allowed.test]'
+    command_is sleep 1000
+    pf_create && pf start "$ID"
+    is "$(inside "$(fetch http://allowed.test/)")" $'reached\ncode 0'
+    keeper=$(jq -r .broker.pid "$STATE/$ID/state.json")
+    broker=$(pgrep -P "$keeper")
+    kill -9 "$broker"
+    reaches() { [ "$(inside "$(fetch http://allowed.test/)")" = $'reached\ncode 0' ]; }
+    wait_for reaches
+    lacks "$(pgrep -P "$keeper")" "$broker"
+    has_record broker.lost
+    # with its keeper gone as well, nothing listens, and nothing gets out
+    kill -9 "$keeper"
+    wait_for bash -c "! pgrep -P $keeper"
+    run inside "$(fetch http://allowed.test/)"
+    lacks "$output" reached
+    lacks "$output" "code 28"
+}
