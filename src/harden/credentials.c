@@ -101,6 +101,46 @@ static const char *const parts[] = {"PASSWORD",   "PASSWD",     "PASSPHRASE", "S
                                     "TOKEN",      "CREDENTIAL", "APIKEY",     "ACCESSKEY",
                                     "PRIVATEKEY", "SECRETKEY",  "SSHKEY",     "AUTHKEY"};
 
+/* What makes a program load or run other code. */
+static const char *const loaders[] = {"LD_*",
+                                      "DYLD_*",
+                                      "GCONV_PATH",
+                                      "GLIBC_TUNABLES",
+                                      "BASH_ENV",
+                                      "ENV",
+                                      "CDPATH",
+                                      "GLOBIGNORE",
+                                      "BASH_FUNC_*",
+                                      "PROMPT_COMMAND",
+                                      "IFS",
+                                      "PYTHONSTARTUP",
+                                      "PYTHONPATH",
+                                      "PYTHONHOME",
+                                      "PYTHONINSPECT",
+                                      "NODE_OPTIONS",
+                                      "NODE_PATH",
+                                      "PERL5OPT",
+                                      "PERL5LIB",
+                                      "PERL5DB",
+                                      "RUBYOPT",
+                                      "RUBYLIB",
+                                      "GEM_PATH",
+                                      "GEM_HOME",
+                                      "LUA_INIT*",
+                                      "JAVA_TOOL_OPTIONS",
+                                      "JDK_JAVA_OPTIONS",
+                                      "_JAVA_OPTIONS",
+                                      "DOTNET_STARTUP_HOOKS",
+                                      "GOFLAGS",
+                                      "RUSTC_WRAPPER",
+                                      "GIT_SSH",
+                                      "GIT_SSH_COMMAND",
+                                      "GIT_PROXY_COMMAND",
+                                      "GIT_EXTERNAL_DIFF",
+                                      "GIT_EXEC_PATH",
+                                      "GIT_TEMPLATE_DIR",
+                                      "GIT_CONFIG*"};
+
 #define LISTED(list, name) is_listed(list, sizeof(list) / sizeof(list[0]), name)
 
 static bool is_listed(const char *const *patterns, size_t count, const char *name) {
@@ -159,9 +199,21 @@ static bool is_no_secret(const char *name, const char *value) {
             strcmp(value, "echo") == 0 || strcmp(value, "/bin/echo") == 0);
 }
 
+static const char loads_code[] = "it makes programs load or run other code";
+
+static bool is_loader(const char *name, const char *value) {
+    if (!LISTED(loaders, name))
+        return false;
+    /* The shell's is a file; many a program has an ENV=production. */
+    return !match_name("ENV", name) || strpbrk(value, "/$`") != NULL;
+}
+
 const char *harden_environment_reason(const struct policy *policy, const char *name, const char *value) {
-    if (policy->inherit_user_credentials || match_any_name(&policy->environment.values, name) ||
-        value[0] == '\0')
+    if (match_any_name(&policy->environment.values, name) || value[0] == '\0')
+        return NULL;
+    if (!policy->loader_variables && is_loader(name, value))
+        return loads_code;
+    if (policy->inherit_user_credentials)
         return NULL;
     if (!LISTED(harmless, name)) {
         if (LISTED(exact, name))
@@ -178,9 +230,10 @@ const char *harden_environment_reason(const struct policy *policy, const char *n
 #define TOLD_MAX 256
 
 static void note_variable(struct hardened *hardened, const char *name, const char *why) {
+    const char *rule = why == loads_code ? "processes.loader_variables: false" : ENVIRONMENT_RULE;
     memory_owned char *remedy = harden_remedy("credentials", "environment", name);
-    harden_note(hardened, CHANGE_REMOVED, "process.env", name, "credential.env.removed", ENVIRONMENT_RULE,
-                remedy, "environment variable %s was removed: %s", name, why);
+    harden_note(hardened, CHANGE_REMOVED, "process.env", name, "credential.env.removed", rule, remedy,
+                "environment variable %s was removed: %s", name, why);
 }
 
 void harden_environment(struct oci_process *process, const struct policy *policy, struct hardened *hardened) {

@@ -70,6 +70,9 @@ const struct policy_key_info policy_keys[POLICY_KEY_COUNT] = {
                                     "whether user namespaces may be made: nested sandboxes of browsers"),
     [POLICY_PROCESSES_GPU] =
         KEY("processes.gpu", BOOL, gpu, LOWER, "whether devices of GPUs are let through"),
+    [POLICY_PROCESSES_LOADER_VARIABLES] =
+        KEY("processes.loader_variables", BOOL, loader_variables, LOWER,
+            "whether variables are passed on that make programs load or run other code"),
     [POLICY_LIMITS_TIME] = KEY("limits.time", DURATION, time, LOWER, "how long the container may run"),
     [POLICY_LIMITS_EXEC_TIME] =
         KEY("limits.exec_time", DURATION, exec_time, LOWER, "how long each exec may run"),

@@ -88,6 +88,7 @@ static void make_agent(struct policy *policy) {
     policy->inbound = POLICY_ACCESS_ALLOW;
     policy->uplink = POLICY_UPLINK_AUTO;
     append_all(&policy->capabilities, agent_capabilities, policy->origin);
+    policy->loader_variables = true;
     policy->grace = limit(10 * SECOND);
     policy->pids = limit(AGENT_PIDS);
     policy->on_denied_action = POLICY_DENIED_BLOCK_AND_LOG;
@@ -111,6 +112,7 @@ static void make_unconfined(struct policy *policy) {
     policy->ptrace = true;
     policy->userns = true;
     policy->gpu = true;
+    policy->loader_variables = true;
     policy->on_denied_action = POLICY_DENIED_LOG_ONLY;
     policy->observe_files = POLICY_SWITCH_OFF;
     policy->log_journald = POLICY_SWITCH_OFF;

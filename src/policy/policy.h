@@ -46,6 +46,7 @@ enum policy_key {
     POLICY_PROCESSES_PTRACE,
     POLICY_PROCESSES_USERNS,
     POLICY_PROCESSES_GPU,
+    POLICY_PROCESSES_LOADER_VARIABLES,
     POLICY_LIMITS_TIME,
     POLICY_LIMITS_EXEC_TIME,
     POLICY_LIMITS_GRACE,
@@ -121,6 +122,7 @@ struct policy {
     bool ptrace;
     bool userns;
     bool gpu;
+    bool loader_variables; /* LD_PRELOAD, NODE_OPTIONS, ...: what makes programs run other code */
 
     /* Limits that are not set are none. */
     struct optional_int64 time;      /* milliseconds */

@@ -75,6 +75,35 @@ refused() { # REASON PART
     has_record credential.env.removed '.message | contains("GITHUB_TOKEN")'
 }
 
+@test "environment: loader variables stay, and are removed where processes.loader_variables is false; in exec too" {
+    configure '.process.env += ["LD_LIBRARY_PATH=/opt/lib", "NODE_OPTIONS=--require=/x", "GIT_SSH_COMMAND=sh /x", "BASH_FUNC_ls%%=() { :; }",
+        "ENV=production", "LDFLAGS=-g", "PYTHONPATH=/a", "PYTHONUNBUFFERED=1"]'
+    command_is env
+    POLICY=agent run pf_run
+    contains "$output" LD_LIBRARY_PATH=/opt/lib
+    contains "$output" "NODE_OPTIONS=--require=/x"
+    printf '%s\n' 'version: 1' 'processes: {loader_variables: false}' 'credentials: {environment: [PYTHONPATH]}' >"$WORK/policy.yaml"
+    POLICY=$WORK/policy.yaml ID=$ID-without LOG=$LOGS/$ID.jsonl
+    run pf_run
+    for each in LD_LIBRARY NODE_OPTIONS GIT_SSH BASH_FUNC; do lacks "$output" $each; done
+    for each in ENV=production LDFLAGS=-g PYTHONPATH=/a PYTHONUNBUFFERED=1; do contains "$output" $each; done
+    has_record credential.env.removed '.message | contains("LD_LIBRARY_PATH was removed: it makes programs load or run other code")'
+    has_record credential.env.removed '.firewall_rule.name == "processes.loader_variables: false" and (.unmapped.remedy | contains("NODE_OPTIONS"))'
+    configure '.process.env = ["PATH=/bin:/usr/bin"]'
+    start_sleeper
+    run pf exec --env LD_PRELOAD=/x --env ENV=/x/profile "$ID" env
+    lacks "$output" LD_PRELOAD
+    lacks "$output" ENV=/x
+    pf delete --force "$ID"
+    # inherit_user_credentials is about secrets
+    printf '%s\n' 'version: 1' 'processes: {loader_variables: false}' 'credentials: {inherit_user_credentials: true}' >"$WORK/policy.yaml"
+    configure '.process.env = ["PATH=/bin:/usr/bin", "LD_PRELOAD=/x", "GITHUB_TOKEN=x"]'
+    command_is env
+    run pf_run
+    contains "$output" GITHUB_TOKEN=x
+    lacks "$output" LD_PRELOAD
+}
+
 @test "environment: no value of a removed secret is in the record, in the state directory or in any process of pinfold" {
     configure '.process.env += ["GITHUB_TOKEN=veryfakevalue4711"]'
     start_sleeper
