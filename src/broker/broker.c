@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "broker/parts.h"
+#include "egress/host_alias.h"
 #include "policy/match_host.h"
 
 struct allowed broker_allows_name(const struct broker *broker, const char *name, uint16_t port) {
@@ -37,6 +38,37 @@ struct allowed broker_allows_address(const struct broker *broker, int family, co
         allowed.is_private = broker->lines[line].is_private;
     }
     return allowed;
+}
+
+struct allowed broker_allows_alias(const struct broker *broker, int family, const uint8_t *address,
+                                   uint16_t port, const char **names, size_t room, size_t *count) {
+    const struct string_list *aliases = &broker->plan->aliases;
+    struct allowed first = {0};
+    *count = 0;
+    for (size_t i = 0; i < aliases->count && *count < room; i++) {
+        struct host_alias alias;
+        if (!host_alias_read(aliases->items[i], &alias) || alias.family != family ||
+            memcmp(alias.address, address, family == AF_INET ? 4 : 16) != 0)
+            continue;
+        struct allowed allowed = broker_allows_name(broker, alias.name, port);
+        if (allowed.allowed && !first.allowed) {
+            first = allowed;
+            *count = 0; /* one that is not allowed counts for nothing now */
+        }
+        if (allowed.allowed || *count == 0)
+            names[(*count)++] = alias.name;
+    }
+    first.is_private = true;
+    return first;
+}
+
+bool broker_has_alias(const struct broker *broker, const char *name) {
+    const struct string_list *aliases = &broker->plan->aliases;
+    struct host_alias alias;
+    for (size_t i = 0; i < aliases->count; i++)
+        if (host_alias_read(aliases->items[i], &alias) && strcmp(alias.name, name) == 0)
+            return true;
+    return false;
 }
 
 static struct error *read_lines(struct broker *broker) {

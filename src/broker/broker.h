@@ -27,6 +27,7 @@ struct broker_hosts_entry {
 struct broker_plan {
     struct string_list hosts;       /* the lines of network.allowed_hosts, as policy/hosts.h writes them */
     int64_t uplink;                 /* enum broker_uplink */
+    struct string_list aliases;     /* egress/host_alias.h: addresses of these hosts that the engine wrote */
     struct string_list nameservers; /* addresses, perhaps with a scope: "fe80::1%eth0" */
     struct broker_hosts_entry *entries; /* of the hosts file that the engine mounted, or the runtime's own */
     size_t entries_count;

@@ -32,6 +32,24 @@ static enum inspect_verdict deny(struct inspect_denial *denial, enum broker_reas
     return INSPECT_DENY;
 }
 
+static bool client_named(const struct inspection *inspection, const char *name) {
+    if (inspection->kind == INSPECT_TLS)
+        return inspection->hello.named && strcmp(inspection->hello.name, name) == 0;
+    return http_host_is(&inspection->http, name, inspection->port);
+}
+
+/* Has the client named whom it connected to? */
+static bool is_named(struct inspection *inspection) {
+    if (client_named(inspection, inspection->name))
+        return true;
+    for (size_t i = 0; i < inspection->names_count; i++)
+        if (client_named(inspection, inspection->names[i])) {
+            inspection->name = inspection->names[i];
+            return true;
+        }
+    return false;
+}
+
 static enum inspect_verdict feed_tls(struct inspection *inspection, const uint8_t *bytes, size_t length,
                                      size_t *pass, struct inspect_denial *denial) {
     struct hello *hello = &inspection->hello;
@@ -44,7 +62,7 @@ static enum inspect_verdict feed_tls(struct inspection *inspection, const uint8_
                     hello_fault_text(hello->fault));
     if (said != HELLO_DONE)
         return INSPECT_HOLD;
-    if (!hello->named || strcmp(hello->name, inspection->name) != 0)
+    if (!is_named(inspection))
         return deny(denial, BROKER_REASON_SNI, NULL);
     bool second = inspection->passed;
     inspection->passed = true;
@@ -87,7 +105,7 @@ static enum inspect_verdict feed_http(struct inspection *inspection, uint8_t *by
                         http_fault_text(http->fault));
         if (said == HTTP_NEED_MORE)
             return verdict;
-        if (said == HTTP_REQUEST && !http_host_is(http, inspection->name, inspection->port))
+        if (said == HTTP_REQUEST && !is_named(inspection))
             return deny(denial, BROKER_REASON_HOST, NULL);
         inspection->passed = true;
         *pass = at;
@@ -154,6 +172,13 @@ size_t inspect_refusal(const struct inspection *inspection, const struct inspect
                  "pinfold: this connection was made to %s, and the request is for %s: refused.",
                  inspection->name, inspection->http.has_host ? inspection->http.host : "no host");
     return http_refusal_write(text, out, size);
+}
+
+void inspect_expect(struct inspection *inspection, const char *name) {
+    if (inspection->names_count == 0)
+        inspection->name = name;
+    if (inspection->names_count < INSPECT_NAMES_MAX)
+        inspection->names[inspection->names_count++] = name;
 }
 
 void inspect_free(struct inspection *inspection) {

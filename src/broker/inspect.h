@@ -10,6 +10,8 @@
 #include "egress/hello.h"
 #include "egress/http.h"
 
+#define INSPECT_NAMES_MAX 8
+
 enum inspect_kind {
     INSPECT_TLS,            /* port 443: nothing but TLS */
     INSPECT_HTTP,           /* every request's Host */
@@ -20,7 +22,9 @@ enum inspect_kind {
 
 struct inspection {
     enum inspect_kind kind;
-    const char *name; /* borrowed */
+    const char *name; /* borrowed, as are the next: the one that the client named, once it has */
+    const char *names[INSPECT_NAMES_MAX]; /* names that have the same address by the engine's hosts file */
+    size_t names_count;
     uint16_t port;
     bool begun, passed; /* bytes have come; some were let through */
     bool awaits_answer; /* of the host: until then nothing is read from the client */
@@ -57,4 +61,7 @@ const char *inspect_asked(const struct inspection *inspection);
 /* What the client is told when it is refused, "" for nothing; returns the length. */
 size_t inspect_refusal(const struct inspection *inspection, const struct inspect_denial *denial, char *out,
                        size_t size);
+/* The first call replaces the name, the next ones add to it: the address stands for each of them. Borrowed.
+ */
+void inspect_expect(struct inspection *inspection, const char *name);
 void inspect_free(struct inspection *inspection);

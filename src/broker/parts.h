@@ -86,6 +86,12 @@ struct broker {
 _Noreturn void broker_run(const struct broker_plan *plan, const struct broker_sockets *sockets,
                           struct learnt_names *learnt, int channel, int keeper_pidfd, int ready);
 struct allowed broker_allows_name(const struct broker *broker, const char *name, uint16_t port);
+/* The line that allows an address because it is an alias of allowed names (egress/host_alias.h), which are
+ * the plan's and at most `room`. The engine's user wrote it, so it may be private. With none that is allowed
+ * at this port, one is given all the same. *count 0: it is no alias. */
+struct allowed broker_allows_alias(const struct broker *broker, int family, const uint8_t *address,
+                                   uint16_t port, const char **names, size_t room, size_t *count);
+bool broker_has_alias(const struct broker *broker, const char *name);
 struct allowed broker_allows_address(const struct broker *broker, int family, const uint8_t *address,
                                      uint16_t port);
 

@@ -31,6 +31,7 @@ static const struct schema entry_schema = SCHEMA("hosts entry", broker_hosts_ent
 static const struct schema_field plan_fields[] = {
     STRINGS(REQUIRED, "hosts", broker_plan, hosts),
     INT64(REQUIRED, "uplink", broker_plan, uplink),
+    STRINGS(OPTIONAL, "aliases", broker_plan, aliases),
     STRINGS(OPTIONAL, "nameservers", broker_plan, nameservers),
     OBJECTS(OPTIONAL, "entries", broker_plan, entries, broker_hosts_entry, entry_schema),
     INT64(OPTIONAL, "connectionsMax", broker_plan, connections_max),
@@ -66,6 +67,7 @@ struct error *broker_plan_read(int sealed, struct broker_plan *out) {
 
 void broker_plan_clear(struct broker_plan *plan) {
     string_list_free(&plan->hosts);
+    string_list_free(&plan->aliases);
     string_list_free(&plan->nameservers);
     for (size_t i = 0; i < plan->entries_count; i++) {
         free(plan->entries[i].address);

@@ -165,11 +165,13 @@ void connection_dial(struct connection *connection) {
     struct broker *broker = connection->relay->broker;
     struct address own = {.family = connection->family};
     memcpy(own.bytes, connection->service, sizeof own.bytes);
+    if (connection->inspection != NULL && strcmp(connection->inspection->name, connection->name) != 0)
+        memory_replace_string(&connection->name, connection->inspection->name); /* an alias of both */
     connection->stage = STAGE_DIALLING;
     timer_clear(broker->loop, &connection->timer);
     (void)loop_watch(broker->loop, &connection->client, 0);
-    dial_begin(broker, connection->name, &own, connection->port, connection->allowed.is_private, dialled,
-               connection, &connection->dial);
+    dial_begin(broker, connection->is_literal ? NULL : connection->name, &own, connection->port,
+               connection->allowed.is_private, dialled, connection, &connection->dial);
 }
 
 /* -- the beginning -- */
@@ -229,12 +231,22 @@ static void connection_begin(struct connection *connection) {
     struct broker *broker = connection->relay->broker;
     relay_find_service(connection->client.fd, connection->family, connection->service, &connection->port);
     const char *name = host_map_name(broker->map, connection->family, connection->service);
+    const char *names[INSPECT_NAMES_MAX];
+    size_t names_count = 0;
     if (name != NULL) {
         connection->name = memory_copy_string(name);
         connection->allowed = broker_allows_name(broker, name, connection->port);
+        connection->allowed.is_private |= broker_has_alias(broker, name);
     } else if (!host_address_is_synthetic(connection->family, connection->service)) {
         connection->allowed =
             broker_allows_address(broker, connection->family, connection->service, connection->port);
+        connection->is_literal = true;
+        if (!connection->allowed.allowed)
+            connection->allowed =
+                broker_allows_alias(broker, connection->family, connection->service, connection->port, names,
+                                    INSPECT_NAMES_MAX, &names_count);
+        if (names_count > 0)
+            connection->name = memory_copy_string(name = names[0]);
     }
     if (!connection->allowed.allowed) {
         connection_deny(connection, BROKER_CONNECTION_DENIED,
@@ -248,6 +260,8 @@ static void connection_begin(struct connection *connection) {
         return;
     }
     inspection_begin(connection);
+    for (size_t i = 0; connection->inspection != NULL && i < names_count; i++)
+        inspect_expect(connection->inspection, names[i]);
     if (connection->inspection == NULL || connection->inspection->kind == INSPECT_ANYTHING_OR_TLS) {
         connection_dial(connection); /* many a host of another port speaks first */
         return;

@@ -31,7 +31,8 @@ struct connection {
     struct inspection *inspection; /* NULL: nothing is judged, or not any more */
     struct inspect_denial denial;
     struct dial *dial;
-    char *name; /* NULL: an address of the policy */
+    char *name;      /* NULL: an address of the policy */
+    bool is_literal; /* the service is dialled as it is: an address of the policy, or an alias of the name */
     int family;
     uint8_t client_address[16], service[16];
     uint16_t client_port, port;

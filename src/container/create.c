@@ -186,6 +186,8 @@ static struct error *state_begin(struct creation *creation) {
     state->log_path = hardened->confined ? memory_copy_string(creation->subject.log_path) : NULL;
     state->confined = hardened->confined;
     state->wall = hardened->wall;
+    network_aliases_read(prepared->policy, hardened, &state->host_aliases);
+    network_wall_of(prepared->policy, &state->host_aliases, &creation->network);
     state->wall_opened = hardened->wall && network_has_openings(prepared->policy);
     state->no_hooks = hardened->config->hooks == NULL;
     if (hardened->access != NULL)
@@ -432,8 +434,8 @@ static struct error *broker_begin(struct creation *creation) {
     const struct prepared *prepared = &creation->prepared;
     if (creation->broker_channel[1] < 0)
         return NULL;
-    TRY(network_broker_start(prepared->policy, prepared->hardened, creation->broker_channel[1],
-                             creation->pidfd, &creation->broker));
+    TRY(network_broker_start(prepared->policy, prepared->hardened, &creation->container->state->host_aliases,
+                             creation->broker_channel[1], creation->pidfd, &creation->broker));
     fd_close(fd_take(&creation->broker_channel[1]));
     return process_identify(creation->broker, &creation->container->state->broker);
 }
@@ -638,8 +640,6 @@ static struct error *creation_run(struct creation *creation, struct created *out
     TRY(namespace_plan_make(creation->prepared.hardened->config, &creation->namespaces));
     TRY(network_devices_check(creation));
     creation->root_path = fd_path(creation->prepared.facts->root_fd);
-    network_wall_of(creation->prepared.policy, &creation->network);
-
     TRY(container_make(creation->runtime->root, options->id, &creation->container));
     fault_point("directory");
     TRY(state_begin(creation));

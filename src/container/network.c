@@ -10,6 +10,7 @@
 
 #include "base/fd.h"
 #include "base/memory.h"
+#include "egress/host_alias.h"
 
 /* Of a resolv.conf or a hosts file; what comes after is not read. */
 #define RESOLVER_BYTES_MAX (256 * 1024)
@@ -23,9 +24,11 @@ bool network_has_openings(const struct policy *policy) {
     return network_has_broker(policy) || policy->inbound == POLICY_ACCESS_DENY;
 }
 
-void network_wall_of(const struct policy *policy, struct wall_network *out) {
+void network_wall_of(const struct policy *policy, const struct string_list *aliases,
+                     struct wall_network *out) {
     *out = (struct wall_network){.digest = policy_network_digest(policy),
                                  .allowed_hosts = network_has_broker(policy) ? &policy->allowed_hosts : NULL,
+                                 .aliases = aliases,
                                  .uplink_elsewhere = policy->uplink == POLICY_UPLINK_HOST,
                                  .inbound_denied = policy->inbound == POLICY_ACCESS_DENY};
 }
@@ -71,7 +74,20 @@ static bool mounted_read_into(struct broker_plan *plan, const struct hardened *h
     return false;
 }
 
-static void plan_make(const struct policy *policy, const struct hardened *hardened, struct broker_plan *out) {
+void network_aliases_read(const struct policy *policy, const struct hardened *hardened,
+                          struct string_list *out) {
+    broker_plan_owned struct broker_plan mounted = {0};
+    if (!network_has_broker(policy) ||
+        !mounted_read_into(&mounted, hardened, "/etc/hosts", broker_plan_read_hosts))
+        return;
+    for (size_t i = 0; i < mounted.entries_count; i++)
+        for (size_t k = 0; k < mounted.entries[i].names.count; k++)
+            host_aliases_add(out, &policy->allowed_hosts, mounted.entries[i].address,
+                             mounted.entries[i].names.items[k]);
+}
+
+static void plan_make(const struct policy *policy, const struct hardened *hardened,
+                      const struct string_list *aliases, struct broker_plan *out) {
     static const struct {
         const char *path;
         resolver_reader reader;
@@ -80,14 +96,17 @@ static void plan_make(const struct policy *policy, const struct hardened *harden
     *out = (struct broker_plan){.uplink = host ? BROKER_UPLINK_HOST : BROKER_UPLINK_CONTAINER};
     for (size_t i = 0; i < policy->allowed_hosts.values.count; i++)
         string_list_append(&out->hosts, policy->allowed_hosts.values.items[i]);
+    for (size_t i = 0; i < aliases->count; i++)
+        string_list_append(&out->aliases, aliases->items[i]);
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (host || !mounted_read_into(out, hardened, files[i].path, files[i].reader))
             (void)file_read_into(out, files[i].path, files[i].reader);
 }
 
-struct error *network_broker_start(const struct policy *policy, const struct hardened *hardened, int channel,
-                                   int init_pidfd, pid_t *pid) {
+struct error *network_broker_start(const struct policy *policy, const struct hardened *hardened,
+                                   const struct string_list *aliases, int channel, int init_pidfd,
+                                   pid_t *pid) {
     broker_plan_owned struct broker_plan plan;
-    plan_make(policy, hardened, &plan);
+    plan_make(policy, hardened, aliases, &plan);
     return broker_spawn(&plan, channel, init_pidfd, pid);
 }

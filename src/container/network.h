@@ -10,8 +10,13 @@
 #include "harden/harden.h"
 #include "policy/policy.h"
 
-/* The section as the wall has it; `policy` must outlive it. network_wall_clear frees what it holds. */
-void network_wall_of(const struct policy *policy, struct wall_network *out);
+/* What the hosts file that the engine mounted says of the policy's hosts (egress/host_alias.h). */
+void network_aliases_read(const struct policy *policy, const struct hardened *hardened,
+                          struct string_list *out);
+/* The section as the wall has it; `policy` and `aliases` must outlive it. network_wall_clear frees what it
+ * holds. */
+void network_wall_of(const struct policy *policy, const struct string_list *aliases,
+                     struct wall_network *out);
 void network_wall_clear(struct wall_network *network);
 #define network_wall_owned __attribute__((cleanup(network_wall_clear)))
 
@@ -20,7 +25,7 @@ bool network_has_broker(const struct policy *policy);
 /* Starts the broker's keeper: broker_spawn. Its resolver is the one that the engine gave the container:
  * resolv.conf and hosts as they are mounted; where it mounted none, and where the broker dials from the
  * runtime's own namespace, the runtime's own. The image's are never read. */
-fallible network_broker_start(const struct policy *policy, const struct hardened *hardened, int channel,
-                              int init_pidfd, pid_t *pid);
+fallible network_broker_start(const struct policy *policy, const struct hardened *hardened,
+                              const struct string_list *aliases, int channel, int init_pidfd, pid_t *pid);
 /* Does the wall of this policy differ from the one that lets nothing out and every answer in? */
 bool network_has_openings(const struct policy *policy);

@@ -14,6 +14,7 @@
 struct wall_network {
     const char *digest;                      /* of that section: policy_network_digest */
     const struct policy_list *allowed_hosts; /* NULL or none: there is no broker, and nothing leaves */
+    const struct string_list *aliases;       /* of names of these hosts (host_alias.h), or NULL */
     bool uplink_elsewhere;                   /* the broker dials from another namespace (uplink: host) */
     bool inbound_denied;
 };

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "egress/broker_sockets.h"
+#include "egress/host_alias.h"
 #include "egress/matches.h"
 #include "egress/names.h"
 #include "policy/hosts.h"
@@ -71,6 +72,26 @@ static struct error *add_lines(struct wall_openings *out, const struct policy_li
     return NULL;
 }
 
+/* At the ports that the name has. */
+static struct error *add_aliases(struct wall_openings *out, const struct policy_list *lines,
+                                 const struct string_list *aliases) {
+    for (size_t i = 0; aliases->count > 0 && i < lines->values.count; i++) {
+        struct policy_host host = {0};
+        struct error *error = policy_host_read(lines->values.items[i], &host);
+        for (size_t k = 0; error == NULL && k < aliases->count * host.ports_count; k++) {
+            uint16_t port = host.ports[k % host.ports_count];
+            struct host_alias alias;
+            if (host_alias_read(aliases->items[k / host.ports_count], &alias) &&
+                policy_host_matches_name(&host, alias.name, port))
+                nft_ranges_add(&out->allowed[alias.family == AF_INET ? 0 : 1], alias.address,
+                               alias.family == AF_INET ? 32 : 128, port);
+        }
+        policy_host_clear(&host);
+        TRY(error);
+    }
+    return NULL;
+}
+
 struct error *wall_openings_make(const struct wall_network *network, struct wall_openings *out,
                                  bool *needed) {
     *out = (struct wall_openings){.brokered = network->allowed_hosts != NULL &&
@@ -82,6 +103,8 @@ struct error *wall_openings_make(const struct wall_network *network, struct wall
     if (!out->brokered)
         return NULL;
     struct error *error = add_lines(out, network->allowed_hosts);
+    if (error == NULL && network->aliases != NULL)
+        error = add_aliases(out, network->allowed_hosts, network->aliases);
     for (size_t i = 0; i < 2; i++)
         nft_ranges_complete(&out->allowed[i]);
     if (error != NULL)

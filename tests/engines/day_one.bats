@@ -9,7 +9,7 @@ bats_require_minimum_version 1.5.0
 DAY=localhost/day-one:1
 
 setup_file() {
-    engine_begin podman conmon jq dpkg-deb apt-cache git gcc python3
+    engine_begin podman conmon jq dpkg-deb apt-cache git gcc python3 curl
     podman_begin
     contents
     "$ENGINES/host-image" base-files base-passwd bash dash mawk coreutils diffutils libc-bin dpkg apt git gcc libc6-dev python3 python3-pip util-linux sed grep findutils tar gzip \
@@ -43,6 +43,8 @@ contents() {
         >"$extra/day/npm/package/package.json"
     echo 'module.exports = "installed by npm"' >"$extra/day/npm/package/index.js"
     tar -C "$extra/day/npm" -czf "$extra/day/day-one-1.0.0.tgz" package
+    mkdir -p "$HOUSE/registries/npm" "$HOUSE/registries/pip"
+    cp "$extra/day/day-one-1.0.0.tgz" "$HOUSE/registries/npm/"
 
     python3 - "$extra/day/wheels/day_one-1.0-py3-none-any.whl" <<-'END'
 	import sys, zipfile
@@ -54,6 +56,7 @@ contents() {
 	    wheel.writestr("day_one-1.0.dist-info/RECORD", "day_one.py,,\nday_one-1.0.dist-info/METADATA,,\nday_one-1.0.dist-info/WHEEL,,\n"
 	        "day_one-1.0.dist-info/entry_points.txt,,\nday_one-1.0.dist-info/RECORD,,\n")
 	END
+    cp "$extra/day/wheels"/*.whl "$HOUSE/registries/pip/"
 }
 
 # A project of the user's, a git repository with C code.
@@ -173,4 +176,73 @@ print(urllib.request.urlopen("http://localhost:%d/agent.py" % server.server_port
     ended 0 $'installed by dpkg\nnobody'
     # dpkg removes what it may have left beside each directory that a package names, /usr among them.
     is "$(denials | grep -v '"/usr.dpkg-tmp"')" ''
+}
+
+# -- registries on this machine ------------------------------------------------------------------------------------
+
+# registry.test and pypi.test, on the host's side of podman's bridge.
+registries() {
+    [ -e "$HOUSE/registries/pid" ] || {
+        inside python3 "$ENGINES/registries.py" "$HOUSE/registries" 80 >/dev/null 2>&1 3>&- &
+        echo $! >"$HOUSE/registries/pid"
+    }
+    until inside curl -so /dev/null http://127.0.0.1/; do sleep 0.1; done
+    : >"$HOUSE/registries/requests"
+}
+
+# The remedy of the last denial that kept a program from this name or address, as a policy. (npm also looks for a newer npm, in
+# a registry of its own choice, whatever it is told: its denial is none of ours.)
+remedy_policy() { # WORDS-OF-THE-MESSAGE
+    { echo "version: 1"; cat "$HOUSE"/log/*.jsonl | jq -rs --arg words "$1" \
+        '[.[] | select(.action_id == 2 and (.message | contains($words))) | .unmapped.remedy // empty] | last'; } >"$HOUSE/etc/remedy.yaml"
+}
+
+# Denied at first; then with the line that the denial's record gives, as it stands, and no other.
+by_remedy() { # NAME WORDS COMMAND: the words that COMMAND prints when it works
+    local name=$1 words=$2 options=(--add-host "$1:10.88.0.1" -v "$HOUSE/project:/project" -w /project)
+    registries
+    run day "${options[@]}" -- bash -ec "$3"
+    [ "$status" != 0 ]
+    is "$(cat "$HOUSE/registries/requests")" ''
+    remedy_policy "10.88.0.1:80 "
+    FLAGS=policy=$HOUSE/etc/remedy.yaml run day "${options[@]}" -- bash -ec "$3"
+    ended 0
+    contains "$output" "$words"
+    contains "$(cat "$HOUSE/registries/requests")" "$name /"
+}
+
+@test "npm installs from a registry on this machine, by the remedy of the denial" {
+    [ -d /usr/lib/node_modules/npm ] || skip "no npm of Debian's nodejs"
+    by_remedy registry.test $'installed by npm\nbuilt' 'rm -rf node_modules; npm init -y >/dev/null
+        npm install --registry http://registry.test/ --fetch-retries 0 --no-audit --no-fund --no-update-notifier day-one >/dev/null
+        node -p "require(\"day-one\")"; cat node_modules/day-one/built.txt'
+}
+
+@test "pip installs from an index on this machine, by the remedy of the denial" {
+    by_remedy pypi.test $'installed by pip\ninstalled by pip' 'python3 -m pip install -q --retries 0 --timeout 5 --index-url http://pypi.test/simple --trusted-host pypi.test \
+            --user --break-system-packages day-one
+        python3 -c "import day_one; day_one.main()"; ~/.local/bin/day-one'
+}
+
+@test "a name that podman was given an address for is allowed by its name, at that address, and held to that name" {
+    registries
+    printf 'version: 1\nnetwork: {allowed_hosts: [registry.test, pypi.test]}\n' >"$HOUSE/etc/names.yaml"
+    FLAGS=policy=$HOUSE/etc/names.yaml run day --add-host registry.test:10.88.0.1 --add-host pypi.test:10.88.0.1 --add-host other.test:10.88.0.1 -- bash -c '
+        get() { python3 - "$@" <<-END
+			import sys, urllib.request
+			try:
+			    request = urllib.request.Request(sys.argv[1], headers={"Host": sys.argv[2]} if sys.argv[2:] else {})
+			    print(urllib.request.urlopen(request, timeout=10).status)
+			except urllib.error.HTTPError as error:
+			    print(error.code)
+			except OSError as error:
+			    print(error)
+		END
+        }
+        get http://registry.test/day-one; get http://pypi.test/simple/day-one/
+        get http://other.test/; get http://registry.test/ other.test; get http://registry.test:8080/'
+    ended 0
+    is "$output" $'200\n200\n403\n403\n<urlopen error [Errno 111] Connection refused>'
+    is "$(cut -d' ' -f1 "$HOUSE/registries/requests" | tr '\n' ' ')" 'registry.test pypi.test '
+    is "$(denials | cut -d' ' -f1 | tr '\n' ' ')" 'net.address.private net.http.host_mismatch '
 }

@@ -12,6 +12,7 @@
 #include <arpa/inet.h>
 
 #include "base/memory.h"
+#include "egress/host_alias.h"
 #include "egress/names.h"
 
 #define LABEL_63 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
@@ -344,9 +345,59 @@ static void test_lines_that_cannot_be_read(void **state) {
     assert_int_equal(host_map_learn(none, "example.org", &entry), HOST_DENIED);
 }
 
+/* -- addresses of the engine's hosts file -- */
+
+static void test_aliases(void **state) {
+    (void)state;
+    static const struct {
+        const char *address, *name, *alias; /* NULL: none is made of it */
+    } rows[] = {
+        {"10.88.0.1", "allowed.test", "10.88.0.1 allowed.test"},
+        {"10.88.0.1", "Allowed.Test.", NULL}, /* the same again */
+        {"192.0.2.7", "a.below.test", "192.0.2.7 a.below.test"},
+        {"fd12::1", "allowed.test", "fd12::1 allowed.test"},
+        {"10.88.0.1", "below.test", NULL}, /* "*.below.test" is not itself */
+        {"10.88.0.1", "other.test", NULL},
+        {"127.0.0.1", "allowed.test", NULL},
+        {"::1", "allowed.test", NULL},
+        {"0.0.0.0", "allowed.test", NULL},
+        {"169.254.169.254", "allowed.test", NULL},
+        {"::ffff:169.254.169.254", "allowed.test", NULL},
+        {"198.18.0.1", "allowed.test", NULL}, /* what names stand for */
+        {"224.0.0.1", "allowed.test", NULL},
+        {"10.88.0", "allowed.test", NULL},
+        {"fe80::1%eth0", "allowed.test", NULL},
+        {"10.88.0.1 x", "allowed.test", NULL},
+    };
+    struct policy_list lines = {0};
+    struct string_list aliases = {0};
+    policy_list_append(&lines, "allowed.test", "");
+    policy_list_append(&lines, "*.below.test:22", "");
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        size_t before = aliases.count;
+        host_aliases_add(&aliases, &lines, rows[i].address, rows[i].name);
+        if ((aliases.count > before) != (rows[i].alias != NULL))
+            fail_msg("%s %s: %s", rows[i].address, rows[i].name, aliases.count > before ? "taken" : "not taken");
+        if (rows[i].alias != NULL)
+            assert_string_equal(aliases.items[before], rows[i].alias);
+    }
+    struct host_alias alias;
+    assert_true(host_alias_read("fd12::1 allowed.test", &alias));
+    assert_int_equal(alias.family, AF_INET6);
+    assert_int_equal(alias.address[15], 1);
+    assert_string_equal(alias.name, "allowed.test");
+    static const char *const wrong[] = {
+        "", " ", "10.88.0.1", "10.88.0.1 ", "allowed.test 10.88.0.1", " allowed.test"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_false(host_alias_read(wrong[i], &alias));
+    string_list_free(&aliases);
+    policy_list_free(&lines);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_normalised),
+        cmocka_unit_test(test_aliases),
         cmocka_unit_test(test_names_refused),
         cmocka_unit_test(test_exact_names),
         cmocka_unit_test(test_denied_names),
