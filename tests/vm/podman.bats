@@ -203,7 +203,7 @@ statistics() {
     sleep 1
     run -0 with_pinfold stats --no-stream --format '{{.MemUsageBytes}} {{.PIDS}} {{.CPU}}' "$NAME" || return 1
     # podman 5 gives the number of .CPU alone
-    matches "$output" '^[1-9][0-9.]*[kM]?i?B .* 1 [0-9.]*[1-9][0-9.]*%?$' || return 1
+    matches "$output" '^[1-9][0-9.]*[kKMG]?i?B .* 1 [0-9.]*[1-9][0-9.]*%?$' || return 1
     with_pinfold rm --force --time 0 "$NAME" >/dev/null
 }
 # bats test_tags=controllers
