@@ -43,10 +43,13 @@ static void tell(enum broker_report_kind kind, bool given_up, const char *text) 
                 MSG_NOSIGNAL | MSG_DONTWAIT); /* nobody else to tell */
 }
 
-/* Into the namespaces of init. */
+/* Into the namespaces of init: both at once, since the kernel asks each time whether we may look into init,
+ * which from inside its user namespace we may not. */
 static struct error *enter(void) {
-    if (setns(BROKER_FD_INIT, CLONE_NEWUSER) < 0 && errno != EINVAL) /* EINVAL: it is ours already */
-        return error_system(errno, "setns", "the container's user namespace");
+    if (setns(BROKER_FD_INIT, CLONE_NEWUSER | CLONE_NEWNET) == 0)
+        return NULL;
+    if (errno != EINVAL) /* its user namespace is ours already */
+        return error_system(errno, "setns", "the container's user and network namespaces");
     if (setns(BROKER_FD_INIT, CLONE_NEWNET) < 0)
         return error_system(errno, "setns", "the container's network namespace");
     return NULL;

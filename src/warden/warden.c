@@ -356,7 +356,8 @@ static _Noreturn void loop(struct warden *warden) {
             [LISTENING] = warden->listening,
             [PACKETS] = warden->context.wall.packet_log,
             [DECOYS] = warden->context.decoy_group,
-            [BROKER] = warden->context.broker,
+            /* Its first word is for who waits for it: broker_await. */
+            [BROKER] = warden->context.broker_ready ? warden->context.broker : -1,
         };
         struct pollfd *events = warden->events;
         for (size_t i = 0; i < FIXED; i++)

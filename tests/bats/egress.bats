@@ -250,7 +250,7 @@ try:
     print(socket.create_connection(("10.77.0.2", 8080), 1).recv(20))
 except OSError as error:
     print(type(error).__name__)'
-        within=$(inside 'nc -w 2 127.0.0.1 8080 </dev/null')
+        within=$(inside '/bin/busybox nc -w 2 127.0.0.1 8080 </dev/null')
         answered=$(inside "$(fetch http://allowed.test/)")
         pf delete --force "$ID"
     }
