@@ -67,6 +67,7 @@ void host_aliases_add(struct string_list *aliases, const struct policy_list *all
         !is_allowed(allowed_hosts, normal))
         return;
     memory_owned char *text = text_formatted("%s %s", address, normal);
-    if (host_alias_read(text, &alias) && is_admissible(&alias) && !string_list_contains(aliases, text))
+    if (host_alias_read(text, &alias) && strcmp(alias.name, normal) == 0 && is_admissible(&alias) &&
+        !string_list_contains(aliases, text))
         string_list_append(aliases, text);
 }
