@@ -3,6 +3,8 @@
 # file), with both of podman's cgroup managers. Needs no namespaces of its own: the machine is the test's.
 
 bats_require_minimum_version 1.5.0
+# shellcheck source=../assertions.bash
+. "$PINFOLD_TESTS/assertions.bash"
 
 IMAGE=localhost/busybox:1
 
@@ -82,9 +84,6 @@ left_behind() {
         sleep 0.2
     done
     printf '%s\n' "$found"
-}
-is() { # FOUND WANTED
-    [ "$1" = "$2" ] || { printf 'found:  %s\nwanted: %s\n' "$1" "$2"; return 1; }
 }
 
 # -- tests --------------------------------------------------------------------------------------------------------
