@@ -13,7 +13,7 @@ script_of_stat() {
 
 @test "scheduler: policy, nice, and the real-time ones with their priority" {
     script_of_stat
-    is "$(pf_run)" "nice 0 rt 0 policy 0"
+    is "$(pf_run)" "nice $(nice) rt 0 policy 0"
     configure '.process.scheduler = {policy: "SCHED_BATCH", nice: 7}'
     is "$(pf_run)" "nice 7 rt 0 policy 3"
     configure '.process.scheduler = {policy: "SCHED_IDLE"}'
