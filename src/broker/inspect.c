@@ -6,24 +6,76 @@
 
 #define TLS_HANDSHAKE 0x16
 #define TLS_MAJOR 0x03
+/* Of a first line that may be HTTP's, at a port that need not be. Web servers take 8 KiB. */
+#define METHOD_MAX 32
+#define FIRST_LINE_MAX (16 * 1024)
+
+/* What came: what is held, then the new bytes. */
+struct stream {
+    const uint8_t *held, *bytes;
+    size_t held_length, length; /* length: of both */
+};
+
+static uint8_t stream_at(const struct stream *stream, size_t index) {
+    return index < stream->held_length ? stream->held[index] : stream->bytes[index - stream->held_length];
+}
+
+static bool is_method_byte(uint8_t byte) {
+    return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || byte == '-' || byte == '_';
+}
+
+/* Does the line that ends before `end` end with " HTTP/1.1" or another version? */
+static bool names_http(const struct stream *stream, size_t end) {
+    static const char version[] = " HTTP/";
+    size_t length = sizeof version - 1;
+    if (end > 0 && stream_at(stream, end - 1) == '\r')
+        end--;
+    if (end < length + 3)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (stream_at(stream, end - 3 - length + i) != (uint8_t)version[i])
+            return false;
+    return stream_at(stream, end - 2) == '.';
+}
+
+/* A first line of the form METHOD TARGET HTTP/N.N. What can still become one is held; a line of another
+ * protocol is let go with its end, or before. */
+static enum inspect_verdict guess_http(const struct stream *stream) {
+    size_t method = 0;
+    while (method < stream->length && method <= METHOD_MAX && is_method_byte(stream_at(stream, method)))
+        method++;
+    if (method == stream->length)
+        return INSPECT_HOLD;
+    if (method == 0 || method > METHOD_MAX || stream_at(stream, method) != ' ')
+        return INSPECT_ENOUGH;
+    /* What is held was looked at when it came: it has no line's end. */
+    for (size_t i = method > stream->held_length ? method : stream->held_length; i < stream->length; i++) {
+        uint8_t byte = stream_at(stream, i);
+        if (byte == '\n')
+            return names_http(stream, i) ? INSPECT_PASS : INSPECT_ENOUGH;
+        if ((byte < ' ' && byte != '\r' && byte != '\t') || i == FIRST_LINE_MAX)
+            return INSPECT_ENOUGH;
+    }
+    return INSPECT_HOLD;
+}
 
 /* Says whether to go on with what the first bytes are. */
 static enum inspect_verdict decide(struct inspection *inspection, const uint8_t *bytes, size_t length) {
-    uint8_t first[2];
-    size_t have = 0;
-    for (size_t i = 0; have < 2 && i < inspection->held.length; i++)
-        first[have++] = (uint8_t)inspection->held.data[i];
-    for (size_t i = 0; have < 2 && i < length; i++)
-        first[have++] = bytes[i];
-    if (have == 0 || (have == 1 && first[0] == TLS_HANDSHAKE))
+    const struct stream stream = {.held = (const uint8_t *)inspection->held.data,
+                                  .bytes = bytes,
+                                  .held_length = inspection->held.length,
+                                  .length = inspection->held.length + length};
+    bool may_be_tls = stream.length > 0 && stream_at(&stream, 0) == TLS_HANDSHAKE;
+    if (stream.length == 0 || (stream.length == 1 && may_be_tls))
         return INSPECT_HOLD;
-    if (first[0] == TLS_HANDSHAKE && first[1] == TLS_MAJOR)
+    if (may_be_tls && stream_at(&stream, 1) == TLS_MAJOR) {
         inspection->kind = INSPECT_TLS;
-    else if (inspection->kind == INSPECT_HTTP_OR_TLS)
+        return INSPECT_PASS;
+    }
+    enum inspect_verdict http = inspection->kind == INSPECT_HTTP_OR_TLS ? INSPECT_PASS : guess_http(&stream);
+    if (http == INSPECT_PASS)
         inspection->kind = INSPECT_HTTP;
-    else
-        return INSPECT_ENOUGH;
-    return INSPECT_PASS;
+    return http;
 }
 
 static enum inspect_verdict deny(struct inspect_denial *denial, enum broker_reason reason,
@@ -126,13 +178,13 @@ enum inspect_verdict inspect_feed(struct inspection *inspection, uint8_t *bytes,
     if (length == 0)
         return INSPECT_HOLD;
     inspection->begun = true;
-    if (inspection->kind == INSPECT_HTTP_OR_TLS || inspection->kind == INSPECT_ANYTHING_OR_TLS) {
+    if (inspection->kind == INSPECT_HTTP_OR_TLS || inspection->kind == INSPECT_ANYTHING) {
         enum inspect_verdict verdict = decide(inspection, bytes, length);
         if (verdict == INSPECT_ENOUGH)
             *pass = length;
         if (verdict != INSPECT_PASS)
             return verdict;
-        size_t of_held = 0; /* at most one byte is held so far, with which nothing is whole */
+        size_t of_held = 0; /* no whole line is held so far, nor a whole record */
         verdict = inspection->held.length == 0 ? INSPECT_HOLD
                                                : feed(inspection, (uint8_t *)inspection->held.data,
                                                       inspection->held.length, &of_held, denial);
@@ -145,7 +197,7 @@ enum inspect_verdict inspect_feed(struct inspection *inspection, uint8_t *bytes,
 bool inspect_may_end(const struct inspection *inspection) {
     if (inspection->kind == INSPECT_HTTP)
         return http_is_between(&inspection->http);
-    return inspection->kind == INSPECT_ANYTHING_OR_TLS || inspection->held.length == 0;
+    return inspection->kind == INSPECT_ANYTHING || inspection->held.length == 0;
 }
 
 const char *inspect_asked(const struct inspection *inspection) {

@@ -13,11 +13,11 @@
 #define INSPECT_NAMES_MAX 8
 
 enum inspect_kind {
-    INSPECT_TLS,            /* port 443: nothing but TLS */
-    INSPECT_HTTP,           /* every request's Host */
-    INSPECT_HTTP_OR_TLS,    /* port 80, until the first byte */
-    INSPECT_ANYTHING_OR_TLS /* another port, until the first bytes: what begins as TLS does is judged as TLS
-                             */
+    INSPECT_TLS,         /* port 443: nothing but TLS */
+    INSPECT_HTTP,        /* every request's Host */
+    INSPECT_HTTP_OR_TLS, /* port 80, until the first byte */
+    INSPECT_ANYTHING /* another port, until its first bytes or its first line: what begins as TLS or HTTP does
+                        is judged as such */
 };
 
 struct inspection {

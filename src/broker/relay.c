@@ -220,7 +220,7 @@ static void inspection_begin(struct connection *connection) {
     struct inspection *inspection = memory_zeroed(sizeof *inspection);
     inspection->kind = connection->port == 443  ? INSPECT_TLS
                        : connection->port == 80 ? INSPECT_HTTP_OR_TLS
-                                                : INSPECT_ANYTHING_OR_TLS;
+                                                : INSPECT_ANYTHING;
     inspection->name = connection->name;
     inspection->port = connection->port;
     connection->inspection = inspection;
@@ -262,7 +262,7 @@ static void connection_begin(struct connection *connection) {
     inspection_begin(connection);
     for (size_t i = 0; connection->inspection != NULL && i < names_count; i++)
         inspect_expect(connection->inspection, names[i]);
-    if (connection->inspection == NULL || connection->inspection->kind == INSPECT_ANYTHING_OR_TLS) {
+    if (connection->inspection == NULL || connection->inspection->kind == INSPECT_ANYTHING) {
         connection_dial(connection); /* many a host of another port speaks first */
         return;
     }
