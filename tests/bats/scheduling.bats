@@ -17,7 +17,7 @@ script_of_stat() {
     configure '.process.scheduler = {policy: "SCHED_BATCH", nice: 7}'
     is "$(pf_run)" "nice 7 rt 0 policy 3"
     configure '.process.scheduler = {policy: "SCHED_IDLE"}'
-    is "$(pf_run)" "nice 0 rt 0 policy 5"
+    is "$(pf_run)" "nice $(nice) rt 0 policy 5"
     configure '.process.scheduler = {policy: "SCHED_OTHER", nice: -5}'
     is "$(pf_run)" "nice -5 rt 0 policy 0"
     chrt -f 1 true || skip "no real-time budget here"
