@@ -3,9 +3,10 @@
 
 #include "base/error.h"
 #include "broker/broker.h"
+#include "sys/companion.h"
 
 enum broker_fd {
-    BROKER_FD_FIRST = 3,
+    BROKER_FD_FIRST = COMPANION_FD_FIRST,
     BROKER_FD_PLAN = BROKER_FD_FIRST,
     BROKER_FD_CHANNEL,
     BROKER_FD_INIT,

@@ -1,12 +1,10 @@
 /* The broker's plan: sealed as JSON, and what a resolver's files add to it. */
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -16,6 +14,7 @@
 #include "base/text.h"
 #include "broker/launch.h"
 #include "libocispec/schema_table.h"
+#include "sys/companion.h"
 
 /* As many as glibc asks. */
 #define NAMESERVERS_MAX 3
@@ -41,16 +40,7 @@ static const struct schema plan_schema = SCHEMA("broker plan", broker_plan, plan
 struct error *broker_plan_seal(const struct broker_plan *plan, int *out) {
     json_owned struct json_writer json = {0};
     schema_write(&plan_schema, plan, &json);
-    fd_owned int memory = memfd_create("pinfold-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (memory < 0)
-        return error_system(errno, "memfd_create", "the broker's plan");
-    TRY(fd_write_all(memory, text_string(&json.text), json.text.length, "the broker's plan"));
-    if (fcntl(memory, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return error_system(errno, "seal", "the broker's plan");
-    if (lseek(memory, 0, SEEK_SET) < 0)
-        return error_system(errno, "rewind", "the broker's plan");
-    *out = fd_take(&memory);
-    return NULL;
+    return companion_plan_seal(text_string(&json.text), json.text.length, "the broker's plan", out);
 }
 
 struct error *broker_plan_read(int sealed, struct broker_plan *out) {

@@ -2,10 +2,11 @@
 #pragma once
 
 #include "base/error.h"
+#include "sys/companion.h"
 #include "warden/warden.h"
 
 enum warden_fd {
-    WARDEN_FD_FIRST = 3,
+    WARDEN_FD_FIRST = COMPANION_FD_FIRST,
     WARDEN_FD_PLAN = WARDEN_FD_FIRST,
     WARDEN_FD_CHANNEL,
     WARDEN_FD_LISTENING,

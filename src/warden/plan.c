@@ -1,10 +1,8 @@
 /* The warden's plan as sealed bytes: two JSON documents with a NUL between them. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -12,6 +10,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "libocispec/schema_table.h"
+#include "sys/companion.h"
 #include "warden/launch.h"
 #include "warden/warden.h"
 
@@ -48,16 +47,7 @@ struct error *warden_plan_seal(const struct warden_plan *plan, int *out) {
     schema_write(&rules_schema, &plan->rules, &rules);
     text_append_bytes(&json.text, "", 1); /* JSON text has no NUL of its own */
     text_append(&json.text, text_string(&rules.text));
-    fd_owned int memory = memfd_create("pinfold-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (memory < 0)
-        return error_system(errno, "memfd_create", "the warden's plan");
-    TRY(fd_write_all(memory, text_string(&json.text), json.text.length, "the warden's plan"));
-    if (fcntl(memory, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
-        return error_system(errno, "seal", "the warden's plan");
-    if (lseek(memory, 0, SEEK_SET) < 0)
-        return error_system(errno, "rewind", "the warden's plan");
-    *out = fd_take(&memory);
-    return NULL;
+    return companion_plan_seal(text_string(&json.text), json.text.length, "the warden's plan", out);
 }
 
 struct error *warden_plan_read(int sealed, struct warden_plan *out) {
