@@ -29,7 +29,7 @@ struct packet_observer {
     uint64_t unshown;         /* denied - logged at the last look */
     uint64_t suppressed;      /* owed to the next record */
     int64_t counters_read_ms; /* when; 0 never */
-    struct host_map *names; /* of the policy's hosts; NULL until first needed, and where there are none */
+    struct host_map *names;   /* of the policy's hosts; NULL until first needed, and where there are none */
     bool names_made;
 };
 

@@ -1,0 +1,104 @@
+/* broker/: what it reads of files and answers, and what its filter lets through. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "broker/broker.h"
+#include "broker/launch.h"
+#include "broker/parts.h"
+
+static void reads_resolver_and_hosts(void **state) {
+    static const char resolver[] =
+        "# one\nnameserver 192.0.2.1 ; two\nsearch x\nnameserver\nnameserver junk\n"
+        "nameserver 2001:db8::1\nnameserver 192.0.2.2\nnameserver 192.0.2.3";
+    static const char hosts[] = "192.0.2.9 One two # three\nno.address x\n::1 localhost\n192.0.2.8";
+    broker_plan_owned struct broker_plan plan = {0};
+    (void)state;
+    broker_plan_read_resolver(&plan, resolver, sizeof resolver - 1);
+    assert_int_equal(plan.nameservers.count, 3);
+    assert_string_equal(plan.nameservers.items[0], "192.0.2.1");
+    assert_string_equal(plan.nameservers.items[1], "2001:db8::1");
+    assert_string_equal(plan.nameservers.items[2], "192.0.2.2");
+    broker_plan_read_hosts(&plan, hosts, sizeof hosts - 1);
+    assert_int_equal(plan.entries_count, 3);
+    assert_string_equal(plan.entries[0].address, "192.0.2.9");
+    assert_int_equal(plan.entries[0].names.count, 2);
+    assert_string_equal(plan.entries[0].names.items[0], "one");
+    assert_string_equal(plan.entries[1].address, "::1");
+    assert_int_equal(plan.entries[2].names.count, 0);
+}
+
+/* A question for x.y and two answers: a CNAME by a pointer, and an address. */
+static const uint8_t answer[] = {
+    0,    1,  0x81, 0x80, 0, 1, 0, 2, 0, 0,  0, 0, 1,    'x', 1, 'y', 0, 0, 1, 0, 1, /* question */
+    0xc0, 12, 0,    5,    0, 1, 0, 0, 0, 60, 0, 2, 0xc0, 12,                         /* CNAME */
+    0xc0, 12, 0,    1,    0, 1, 0, 0, 0, 60, 0, 4, 192,  0,   2, 7,                  /* A */
+};
+
+static void takes_addresses_of_an_answer(void **state) {
+    struct address found[4];
+    (void)state;
+    assert_int_equal(resolve_parse_answer(answer, sizeof answer, AF_INET, found, 4), 1);
+    assert_int_equal(found[0].family, AF_INET);
+    assert_memory_equal(found[0].bytes, ((uint8_t[]){192, 0, 2, 7}), 4);
+    assert_int_equal(resolve_parse_answer(answer, sizeof answer, AF_INET6, found, 4), 0);
+    assert_int_equal(resolve_parse_answer(answer, sizeof answer, AF_INET, found, 0), 0);
+}
+
+/* In memory of exactly their size, where a sanitizer sees a byte too many. */
+static void answers_that_end_early_give_nothing(void **state) {
+    (void)state;
+    for (size_t length = 0; length < sizeof answer; length++) {
+        struct address found[4];
+        uint8_t *cut = test_malloc(length + 1);
+        memcpy(cut, answer, length);
+        assert_int_equal(resolve_parse_answer(cut, length, AF_INET, found, 4), 0);
+        test_free(cut);
+    }
+    uint8_t failed[sizeof answer];
+    struct address found[4];
+    memcpy(failed, answer, sizeof answer);
+    failed[3] |= 3; /* NXDOMAIN */
+    assert_int_equal(resolve_parse_answer(failed, sizeof failed, AF_INET, found, 4), 0);
+}
+
+static void filter_has_no_way_out(void **state) {
+    static const char *const never[] = {"open",        "openat",
+                                        "openat2",     "execve",
+                                        "execveat",    "fork",
+                                        "vfork",       "clone",
+                                        "clone3",      "ptrace",
+                                        "kill",        "tgkill",
+                                        "listen",      "bind",
+                                        "mount",       "setns",
+                                        "unshare",     "prctl",
+                                        "capset",      "setuid",
+                                        "pidfd_getfd", "process_vm_readv",
+                                        "bpf",         "io_uring_setup"};
+    unsigned count;
+    const char *const *calls = confine_broker_calls(&count);
+    (void)state;
+    print_message("the broker may call:");
+    for (unsigned i = 0; i < count; i++) {
+        print_message(" %s", calls[i]);
+        for (size_t n = 0; n < sizeof never / sizeof *never; n++)
+            assert_string_not_equal(calls[i], never[n]);
+    }
+    print_message("\n");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_resolver_and_hosts),
+        cmocka_unit_test(takes_addresses_of_an_answer),
+        cmocka_unit_test(answers_that_end_early_give_nothing),
+        cmocka_unit_test(filter_has_no_way_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
