@@ -3,6 +3,7 @@
 # does not say RUNTIME=pinfold-unconfined.
 
 load engine.bash
+load docker.bash
 
 bats_require_minimum_version 1.5.0
 
@@ -38,40 +39,12 @@ exec_in() { # NAME COMMAND...
     docker exec "$@"
 }
 
-docker() {
-    inside timeout -k 5 "${LIMIT:-60}" docker -H "unix://$HOUSE/docker.sock" "$@"
-}
-docker_run() { # OPTION... IMAGE COMMAND...
-    docker run --runtime "${RUNTIME:-pinfold}" "$@"
-}
 docker_on_terminal() {
     inside script -qec "stty rows 33 cols 77; $(printf '%q ' timeout --foreground -k 5 60 docker -H "unix://$HOUSE/docker.sock" "$@")" \
         /dev/null </dev/null
 }
-sleeper() { # NAME [OPTION...]
-    local name=$1
-    shift
-    docker_run -d --name "$name" "$@" "$IMAGE" sleep 1000
-}
-of() { # NAME TEMPLATE
-    docker inspect -f "$2" "$1"
-}
 cgroup_of() { # LONG-ID CONTROLLER FILE: what is in it
     cat "/proc/$HOLDER/root/sys/fs/cgroup/$2/docker/$1/$3"
-}
-
-dockerd_begin() {
-    local try
-    sed "s|/usr/local/bin/pinfold|$PINFOLD|" "$PINFOLD_TESTS/../contrib/docker/daemon.json" >"$HOUSE/etc/daemon.json"
-    inside dockerd -H "unix://$HOUSE/docker.sock" --data-root "$HOUSE/docker" --exec-root "$HOUSE/run/docker" \
-        --pidfile "$HOUSE/docker.pid" --config-file "$HOUSE/etc/daemon.json" >"$HOUSE/dockerd.log" 2>&1 </dev/null &
-    for try in $(seq 100); do
-        ! docker version >/dev/null 2>&1 || break
-        sleep 0.2
-    done
-    docker version >/dev/null || { tail -20 "$HOUSE/dockerd.log" >&2; return 1; }
-    make_image_root "$HOUSE/image"
-    tar -C "$HOUSE/image" -c . | docker import -c 'CMD ["/bin/sh"]' -c 'ENV PATH=/bin:/sbin:/usr/bin:/usr/sbin' - "$IMAGE" >/dev/null
 }
 
 @test "docker info knows the runtimes of contrib/docker/daemon.json" {
