@@ -4,6 +4,7 @@
 
 load engine.bash
 load containerd.bash
+load egress.bash
 
 bats_require_minimum_version 1.5.0
 
@@ -339,4 +340,19 @@ field_policy() {
     cri StopContainer "{\"container_id\": \"$CONTAINER\", \"timeout\": 0}" >/dev/null
     run exec_in "$first" reach tcp 10.89.8.1 9000
     ended 1 ECONNREFUSED
+}
+
+# -- allowed hosts --------------------------------------------------------------------------------------------------
+
+@test "allowed hosts for a pod with two containers: one broker, whose records are in the pod's own log" {
+    far_end
+    node_file policy.yaml 'version: 1' 'network: {allowed_hosts: [allowed.test]}'
+    pod pinfold '.dns_config = {servers: ["10.77.0.1"]}'
+    programs='.mounts = [["/usr", "/usr"], ["/usr/lib", "/lib"], ["/usr/lib64", "/lib64"] | {container_path: .[1], host_path: .[0], readonly: true}]'
+    container first "$programs" sleep 1000
+    first=$CONTAINER
+    container second "$programs" sleep 1000
+    rm "$HOUSE/node-etc/pinfold/policy.yaml"
+    the_hosts "$first" "$POD"
+    the_hosts "$CONTAINER" "$POD"
 }
