@@ -377,7 +377,8 @@ static void test_aliases(void **state) {
         size_t before = aliases.count;
         host_aliases_add(&aliases, &lines, rows[i].address, rows[i].name);
         if ((aliases.count > before) != (rows[i].alias != NULL))
-            fail_msg("%s %s: %s", rows[i].address, rows[i].name, aliases.count > before ? "taken" : "not taken");
+            fail_msg("%s %s: %s", rows[i].address, rows[i].name,
+                     aliases.count > before ? "taken" : "not taken");
         if (rows[i].alias != NULL)
             assert_string_equal(aliases.items[before], rows[i].alias);
     }
