@@ -6,10 +6,10 @@ load helpers
 setup() {
     setup_container
     POLICY=$WORK/policy.yaml
-    OUTSIDE=''
+    OUTSIDE='' WORLD=''
 }
 teardown() {
-    [ -z "$OUTSIDE" ] || kill "$OUTSIDE" 2>/dev/null || :
+    [ -z "$OUTSIDE" ] || kill $OUTSIDE $WORLD 2>/dev/null || :
     teardown_container
 }
 
@@ -24,6 +24,7 @@ world() { # NAME=ADDRESS...
     wait_for bash -c "[ \"\$(readlink /proc/$OUTSIDE/ns/net)\" != \"$(readlink /proc/self/ns/net)\" ]"
     nsenter -n -t "$OUTSIDE" sh -c 'ip link set lo up; ip addr add 1.2.3.4/32 dev lo; ip addr add 10.77.0.1/32 dev lo'
     nsenter -n -t "$OUTSIDE" timeout 250 "$BATS_TEST_DIRNAME/world" 10.77.0.1 80,7000 "$@" </dev/null >"$WORK/seen" 2>&1 3>&- &
+    WORLD=$!
     wait_for grep -q ready "$WORK/seen"
 }
 
