@@ -13,7 +13,8 @@
 #include "egress/names.h"
 #include "policy/hosts.h"
 
-#define TCP_DESTINATION_PORT 2 /* of UDP as well */
+#define TCP_SOURCE_PORT 0 /* of UDP as well, as is the next */
+#define TCP_DESTINATION_PORT 2
 #define PORT_DNS 53
 /* Before an engine's own redirections of names (Docker's, at NF_IP_PRI_NAT_DST, -100): of two redirections
  * the first one counts. */
@@ -184,6 +185,24 @@ static void marked_rules(struct wall_plan *plan, uint32_t mark) {
     }
 }
 
+/* The broker asks its nameservers from this namespace, where a workload may bind port 53 of the engine's
+ * resolver, which is on loopback, or of any IPv6 address, and send over loopback what looks like an answer;
+ * or what makes the connection tracking take the question itself for an answer, and bring it to the workload.
+ * Answers of the real ones have, here, either another interface or, before it is translated, another port. */
+static void feigned_answer_rules(struct wall_plan *plan) {
+    static const uint8_t protocols[2] = {IPPROTO_UDP, IPPROTO_TCP};
+    static const char *const names[2] = {"a feigned answer of a nameserver",
+                                         "a feigned answer of a nameserver, TCP"};
+    for (size_t i = 0; i < 2; i++) {
+        struct netlink_batch *rule = rule_begin(plan, "output", names[i]);
+        match_out_of_loopback(rule);
+        match_protocol(rule, protocols[i]);
+        nft_load_payload(rule, NFT_PAYLOAD_TRANSPORT_HEADER, TCP_SOURCE_PORT, 2, REGISTER_A);
+        nft_compare(rule, REGISTER_A, NFT_CMP_EQ, &(uint16_t){htons(PORT_DNS)}, sizeof(uint16_t));
+        nft_verdict(rule, NFT_GOTO, "refuse");
+    }
+}
+
 void host_rules_output(struct wall_plan *plan, uint32_t mark) {
     static const char *const names[2] = {"redirected to the broker, IPv4", "redirected to the broker, IPv6"};
     if (!plan->openings->brokered)
@@ -198,6 +217,8 @@ void host_rules_output(struct wall_plan *plan, uint32_t mark) {
         nft_compare(rule, REGISTER_A, NFT_CMP_LTE, &(uint16_t){htons(BROKER_RELAY_PORT)}, sizeof(uint16_t));
         nft_verdict(rule, NF_ACCEPT, NULL);
     }
+    if (plan->openings->dials_here && plan->variant != WALL_ALONE)
+        feigned_answer_rules(plan);
 }
 
 static void redirect(struct netlink_batch *rule, uint16_t port) {

@@ -94,10 +94,30 @@ static void output_rules(struct wall_plan *plan, uint32_t mark) {
         match_loopback_address(rule, NFPROTO_IPV6, true, NFT_CMP_NEQ);
         nft_verdict(rule, NF_ACCEPT, NULL);
 
+        /* A workload may send from the address of somebody outside (tracking_rules). What the broker answers
+         * to such a packet, and what refuses it, a reset or an ICMP error with all that it carried, would be
+         * replies to him. The first comes from loopback, for only later is it translated; the second belongs
+         * to a connection that the kernel has not noted yet, as it does when a packet has arrived. */
+        static const uint8_t families[] = {NFPROTO_IPV4, NFPROTO_IPV6};
+        static const char *const names[] = {"reply of the broker to somebody outside, IPv4",
+                                            "reply of the broker to somebody outside, IPv6"};
         uint8_t reply = IP_CT_DIR_REPLY;
+        uint32_t loopback = LOOPBACK_INDEX, noted = IPS_CONFIRMED, none = 0;
+        for (size_t i = 0; i < 2; i++) {
+            rule = rule_begin(plan, "output", names[i]);
+            nft_load_meta(rule, NFT_META_OIF, REGISTER_A);
+            nft_compare(rule, REGISTER_A, NFT_CMP_NEQ, &loopback, sizeof loopback);
+            match_loopback_address(rule, families[i], true, NFT_CMP_EQ);
+            nft_load_conntrack(rule, NFT_CT_DIRECTION, REGISTER_A);
+            nft_compare(rule, REGISTER_A, NFT_CMP_EQ, &reply, sizeof reply);
+            nft_verdict(rule, NFT_GOTO, "refuse");
+        }
         rule = rule_begin(plan, "output", "reply to an inbound connection");
         nft_load_conntrack(rule, NFT_CT_DIRECTION, REGISTER_A);
         nft_compare(rule, REGISTER_A, NFT_CMP_EQ, &reply, sizeof reply);
+        nft_load_conntrack(rule, NFT_CT_STATUS, REGISTER_A);
+        nft_mask(rule, REGISTER_A, &noted, sizeof noted);
+        nft_compare(rule, REGISTER_A, NFT_CMP_NEQ, &none, sizeof none);
         accept_marked(rule, plan->variant, mark);
     }
 

@@ -195,6 +195,94 @@ for option in (36, 25):  # SO_MARK, SO_BINDTODEVICE to lo
     contains "$output" "36 set"
 }
 
+@test "a workload cannot answer in the place of the engine's resolver on loopback, nor have the broker's questions" {
+    [ -x /usr/sbin/nft ] || skip "needs nft"
+    world allowed.test=5.6.7.8
+    connected
+    allow '[allowed.test]'
+    echo "nameserver 127.0.0.11" >"$WORK/resolv.conf"
+    # as Docker has it: its resolver listens at another port of this address, to which a rule of its own leads
+    cat >>"$WORK/add-interface" <<'SH'
+nsenter -n -t "$pid" /usr/sbin/nft -f - <<'NFT'
+table ip docker {
+chain output {
+type nat hook output priority -100;
+ip daddr 127.0.0.11 udp dport 53 dnat to 127.0.0.11:45353
+}
+}
+NFT
+SH
+    # The workload's packets come first: what the broker then sends would be the other direction of theirs.
+    script_is '/usr/bin/python3 -c "
+import select, socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((\"127.0.0.11\", 53))
+sent = 0
+for port in range(32768, 61000):
+    try:
+        sent += s.sendto(b\"x\", (\"127.0.0.1\", port)) and 1
+    except OSError:
+        pass
+print(\"sent\", sent)
+client = socket.socket()
+client.settimeout(1)
+try:
+    client.connect((\"198.18.0.1\", 80))
+    client.send(b\"GET / HTTP/1.1\\r\\nHost: allowed.test\\r\\n\\r\\n\")
+except OSError:
+    pass
+print(\"asked\", bool(select.select([s], [], [], 3)[0]))
+"'
+    LIMIT=60 run pf_run
+    is "$output" $'sent 0\nasked False'
+}
+
+@test "what is sent from an address of somebody outside brings him nothing: no reset, no answer of the broker's" {
+    [ -e /proc/net/if_inet6 ] || skip "needs IPv6"
+    world allowed.test=1.2.3.4
+    connected
+    allow '[allowed.test]'
+    cat >>"$WORK/add-interface" <<'SH'
+nsenter -n -t "$1" ip addr add 2001:db8:9::1/64 dev "v$pid" nodad
+nsenter -n -t "$pid" sh -c "ip addr add 2001:db8:9::2/64 dev eth0 nodad; ip -6 route replace default via 2001:db8:9::1"
+SH
+    timeout 60 nsenter -n -t "$OUTSIDE" python3 -c '
+import socket
+s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.ntohs(3))
+print("ready", flush=True)
+while True:
+    data, address = s.recvfrom(4096)
+    if address[1] == 0x86dd and data[24:40] == socket.inet_pton(socket.AF_INET6, "2001:db8:1::1"):
+        print("got", data.hex(), flush=True)
+    if b"the last one" in data:
+        print("end", flush=True)' </dev/null >"$WORK/outside" 2>&1 3>&- &
+    wait_for grep -q ready "$WORK/outside"
+    script_is '/usr/bin/python3 -c "
+import socket
+def attempt(kind, port, to, word=None):
+    s = socket.socket(socket.AF_INET6, kind)
+    s.setsockopt(socket.IPPROTO_IPV6, 78, 1)  # IPV6_FREEBIND
+    s.bind((\"2001:db8:1::1\", port))
+    s.settimeout(1.5)  # a SYN is sent again after a second, and is then reset by the kernel
+    try:
+        s.connect(to)
+        s.send(word)
+    except OSError:
+        pass
+attempt(socket.SOCK_STREAM, 7001, (\"2001:db8:7::7\", 443))
+attempt(socket.SOCK_STREAM, 7002, (\"fd00:9800::1\", 80))
+attempt(socket.SOCK_DGRAM, 7003, (\"2001:db8:7::7\", 443), b\"secret\")
+attempt(socket.SOCK_DGRAM, 7004, (\"2001:db8:7::7\", 53), bytes.fromhex(\"123401000001000000000000\") + b\"\\6secret\\4test\\0\\0\\1\\0\\1\")
+print(\"done\")
+"'
+    LIMIT=60 run pf_run
+    is "$output" "done"
+    # on loopback of the other side, which the listener sees too: what came before it has been read
+    nsenter -n -t "$OUTSIDE" python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"the last one", ("10.77.0.1", 9))'
+    wait_for grep -q end "$WORK/outside"
+    is "$(grep -c got "$WORK/outside" || :)" 0
+}
+
 @test "a container that joins has the same hosts, and when the first one ends its broker is followed by the other's" {
     world allowed.test=1.2.3.4
     connected
