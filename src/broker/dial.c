@@ -1,11 +1,13 @@
 /* Connections to allowed hosts: every address of a name is judged, and exactly the judged one is connected
  * to; the next one is tried beside it after 250 ms (RFC 8305). */
 #include <errno.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/fd.h"
@@ -61,7 +63,21 @@ static void finish(struct dial *dial, const struct dial_result *result) {
     done(data, result);
 }
 
+/* Has this network namespace no interface with an IPv4 address but loopback? (SIOCGIFCONF lists no others;
+ * one that has IPv6 alone is seen by its route: then the failure has another errno.) */
+static bool is_alone(void) {
+    struct ifreq found[2] = {0};
+    struct ifconf list = {.ifc_len = sizeof found, .ifc_req = found};
+    fd_owned int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    return fd >= 0 && ioctl(fd, SIOCGIFCONF, &list) == 0 &&
+           (list.ifc_len == 0 || (list.ifc_len == sizeof found[0] && strcmp(found[0].ifr_name, "lo") == 0));
+}
+
 static void fail(struct dial *dial, const char *why) {
+    /* With loopback alone the wall's own reset is all that comes back. */
+    if (dial->broker->plan->uplink == BROKER_UPLINK_CONTAINER && dial->number == ECONNREFUSED && is_alone())
+        why = "the container has no interface but loopback; network.uplink: host connects from the machine's "
+              "network";
     struct dial_result result = {.fd = -1, .failure = why};
     if (dial->denied != BROKER_REASON_NONE) {
         result.denied = dial->denied;

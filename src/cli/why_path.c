@@ -6,6 +6,7 @@
 #include "cli/why.h"
 #include "harden/parts.h"
 #include "policy/match.h"
+#include "policy/path_glob.h"
 
 /* By the same text that the hardening decides by: symbolic links of the image are not followed. */
 
@@ -143,11 +144,33 @@ static void by_access_plan(const struct prepared *prepared, const char *path, bo
                                                : "filesystem.writable does not name it");
 }
 
+/* Without a root file system nobody knows what a glob of filesystem.hidden finds there: what is asked about
+ * is taken to be there. */
+static void by_hidden_globs(const struct prepared *prepared, const char *path, struct why_answer *answer) {
+    const struct policy_list *hidden = &prepared->policy->hidden;
+    if (prepared->facts->root_fd >= 0)
+        return;
+    for (memory_owned char *place = memory_copy_string(path); place[0] != '\0'; *strrchr(place, '/') = '\0')
+        for (size_t i = 0; i < hidden->values.count; i++) {
+            if (!path_glob_is(hidden->values.items[i]) || !path_glob_matches(hidden->values.items[i], place))
+                continue;
+            answer->allowed = false;
+            memory_replace_string(&answer->origin, policy_list_origin(hidden, i));
+            free(answer->rule);
+            answer->rule = text_formatted("filesystem.hidden: %s", hidden->values.items[i]);
+            memory_replace_string(&answer->note, "what is there when the container is made is empty");
+            free(answer->remedy);
+            answer->remedy = NULL;
+            return;
+        }
+}
+
 struct error *why_path(const struct prepared *prepared, const char *given, bool reads,
                        struct why_answer *answer) {
     memory_owned char *path = match_path_clean(given);
     answer->what = text_formatted("%s %s", reads ? "reading" : "writing to", path);
     by_mounts(prepared, path, reads, answer);
     by_access_plan(prepared, path, reads, answer);
+    by_hidden_globs(prepared, path, answer);
     return NULL;
 }

@@ -81,8 +81,16 @@ static struct error *unknown(const struct policy_places *places, const char *giv
     for (size_t i = 0; i < names.count; i++)
         if (!is_built_in(names.items[i]))
             text_format(&known, ", %s", names.items[i]);
-    return error_new(ERROR_INVALID, "policy \"%.200s\" is not known; the known policies are: %s", given,
-                     text_string(&known));
+    string_list_owned struct string_list directories = {0};
+    text_owned struct text looked = {0};
+    directories_list(places, &directories);
+    for (size_t i = 0; i < directories.count; i++)
+        text_format(&looked, "%s%s", i == 0 ? "" : ", ", directories.items[i]);
+    return error_new(
+        ERROR_INVALID,
+        "policy \"%.200s\" is not known; the known policies are: %s (others are looked for in %s; a file is "
+        "given by its path)",
+        given, text_string(&known), text_string(&looked));
 }
 
 /* Reads the file that a name or a path means. `beside` is the file that extends it, or NULL. */

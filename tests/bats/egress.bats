@@ -153,6 +153,7 @@ joins() { # PID: the container is in the network namespace of this process
     run pf_run
     lacks "$output" reached
     lacks "$output" "code 28"
+    contains "$(jq -r 'select(.status_detail == "net.connection.failed").message' "$LOGS/$ID.jsonl")" "no interface but loopback; network.uplink: host"
 }
 
 @test "uplink: host: with loopback alone, allowed hosts are reached from the runtime's namespace" {

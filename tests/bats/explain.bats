@@ -104,6 +104,17 @@ teardown() { teardown_container; }
     ended 0 "3 one is denied"
 }
 
+@test "why: without a bundle a path is taken to be there, and a glob of filesystem.hidden hides it" {
+    printf 'version: 1\nfilesystem: {hidden: ["/workspace/**/.env", "/secrets*"]}\n' >"$WORK/hidden.yaml"
+    for path in /workspace/.env /workspace/a/b/.env /secrets1/x/y; do
+        run pf why --policy "$WORK/hidden.yaml" -r "$path"
+        ended 3 "by filesystem.hidden: "
+        contains "$output" "hidden.yaml:2:"
+    done
+    run pf why --policy "$WORK/hidden.yaml" -r /workspace/env
+    ended 0 "allow: "
+}
+
 @test "why HOST: names, names below, ports, addresses and ranges; a private address needs a line that says so" {
     cat >"$WORK/policy.yaml" <<'YAML'
 version: 1
