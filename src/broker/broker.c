@@ -62,11 +62,12 @@ struct allowed broker_allows_alias(const struct broker *broker, int family, cons
     return first;
 }
 
-bool broker_has_alias(const struct broker *broker, const char *name) {
+bool broker_is_alias(const struct broker *broker, const char *name, int family, const uint8_t *address) {
     const struct string_list *aliases = &broker->plan->aliases;
     struct host_alias alias;
     for (size_t i = 0; i < aliases->count; i++)
-        if (host_alias_read(aliases->items[i], &alias) && strcmp(alias.name, name) == 0)
+        if (host_alias_read(aliases->items[i], &alias) && strcmp(alias.name, name) == 0 &&
+            alias.family == family && memcmp(alias.address, address, family == AF_INET ? 4 : 16) == 0)
             return true;
     return false;
 }

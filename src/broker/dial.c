@@ -29,6 +29,7 @@ struct dial {
     struct broker *broker;
     dial_function done;
     void *data;
+    const char *name; /* borrowed; NULL: an address of the policy, or an alias */
     uint16_t port;
     bool is_private;
     struct resolve_request *request;
@@ -192,7 +193,8 @@ static enum broker_reason judge(const struct dial *dial, const struct address *a
     if (refused)
         return BROKER_REASON_PRIVATE;
     enum address_kind kind = address_classify(address->family, address->bytes);
-    if (kind == ADDRESS_PUBLIC || dial->is_private)
+    if (kind == ADDRESS_PUBLIC || dial->is_private ||
+        (dial->name != NULL && broker_is_alias(dial->broker, dial->name, address->family, address->bytes)))
         return BROKER_REASON_NONE;
     return kind == ADDRESS_METADATA ? BROKER_REASON_METADATA : BROKER_REASON_PRIVATE;
 }
@@ -230,8 +232,8 @@ static void resolved(void *data, const struct address *addresses, size_t count, 
 void dial_begin(struct broker *broker, const char *name, const struct address *address, uint16_t port,
                 bool is_private, dial_function done, void *data, struct dial **out) {
     struct dial *dial = memory_zeroed(sizeof *dial);
-    *dial =
-        (struct dial){.broker = broker, .done = done, .data = data, .port = port, .is_private = is_private};
+    *dial = (struct dial){
+        .broker = broker, .done = done, .data = data, .name = name, .port = port, .is_private = is_private};
     *out = dial; /* before it can call back; whoever is called back forgets it */
     timer_set(broker->loop, &dial->total, TOTAL_MS, total_ring);
     if (name == NULL)

@@ -91,7 +91,8 @@ struct allowed broker_allows_name(const struct broker *broker, const char *name,
  * at this port, one is given all the same. *count 0: it is no alias. */
 struct allowed broker_allows_alias(const struct broker *broker, int family, const uint8_t *address,
                                    uint16_t port, const char **names, size_t room, size_t *count);
-bool broker_has_alias(const struct broker *broker, const char *name);
+/* Whether the name may be at this address, which may be private, because the engine's user wrote so. */
+bool broker_is_alias(const struct broker *broker, const char *name, int family, const uint8_t *address);
 struct allowed broker_allows_address(const struct broker *broker, int family, const uint8_t *address,
                                      uint16_t port);
 

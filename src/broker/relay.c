@@ -236,7 +236,6 @@ static void connection_begin(struct connection *connection) {
     if (name != NULL) {
         connection->name = memory_copy_string(name);
         connection->allowed = broker_allows_name(broker, name, connection->port);
-        connection->allowed.is_private |= broker_has_alias(broker, name);
     } else if (!host_address_is_synthetic(connection->family, connection->service)) {
         connection->allowed =
             broker_allows_address(broker, connection->family, connection->service, connection->port);

@@ -172,6 +172,24 @@ joins() { # PID: the container is in the network namespace of this process
     contains "$output" "code 7"
 }
 
+# The container's hosts file opens the address that it names, and no other that the name may have.
+@test "uplink: host: a name that the engine's hosts file gives an address is not to be found on loopback of the host" {
+    world
+    machine_programs
+    allow '[allowed.test]' '  uplink: host'
+    echo "127.0.0.1 allowed.test" >"$WORK/hosts"
+    mount --bind "$WORK/hosts" "$(realpath /etc/hosts)"
+    echo "10.77.0.1 allowed.test" >"$WORK/hosts-inside"
+    configure --arg hosts "$WORK/hosts-inside" '.mounts += [{destination: "/etc/hosts", type: "bind", source: $hosts, options: ["bind", "ro"]}]'
+    script_is "$(fetch --resolve allowed.test:80:198.18.0.1 http://allowed.test/); $(fetch http://allowed.test/)"
+    printf '#!/bin/sh\nexec nsenter -n -t %s %s "$@"\n' "$OUTSIDE" "$PINFOLD" >"$WORK/pinfold"
+    chmod 755 "$WORK/pinfold"
+    PINFOLD=$WORK/pinfold run pf_run
+    umount "$(realpath /etc/hosts)"
+    is "$(grep -c reached <<<"$output")" 1
+    has_record net.address.private '.dst_endpoint.ip == "127.0.0.1"'
+}
+
 @test "a workload cannot set the mark that lets the broker's packets out" {
     world
     connected
