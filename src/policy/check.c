@@ -161,6 +161,9 @@ void policy_check(const struct policy *policy, struct string_list *warnings) {
              "network.allowed_hosts has no effect with this network.mode");
     for (enum policy_key key = 0; key < POLICY_KEY_COUNT; key++)
         if (policy->origins[key] != NULL && policy_gap(policy, key) != NULL)
-            warn(warnings, policy_origin(policy, key), "%s needs %s", policy_keys[key].name,
-                 policy_gap(policy, key));
+            warn(warnings, policy_origin(policy, key),
+                 string_list_contains(&policy->best_effort.values, policy_keys[key].name)
+                     ? "%s is not in force: it needs %s"
+                     : "create refuses this line: %s needs %s",
+                 policy_keys[key].name, policy_gap(policy, key));
 }

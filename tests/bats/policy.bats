@@ -47,6 +47,8 @@ policy_file() { # PATH LINE...
     POLICY=$WORK/p.yaml run pf_run
     ended 1 "log.otlp, written in $WORK/p.yaml:1:13, needs"
     [ ! -e "$STATE/$ID" ]
+    run "$PINFOLD" policy check "$WORK/p.yaml"
+    ended 0 "create refuses this line: log.otlp needs"
     policy_file "$WORK/p.yaml" 'log: {otlp: "http://127.0.0.1:4318"}' 'enforcement: {best_effort: [log.otlp]}'
     POLICY=$WORK/p.yaml run pf_run
     ended 0
