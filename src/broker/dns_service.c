@@ -21,10 +21,12 @@
 /* Denials that wait for the warden; more than that do not wait. */
 #define WAITING_MAX 256
 #define STREAM_BUFFER 2048
+#define BREATH_MS 100
 
 struct names_service {
     struct broker *broker;
     struct source udp[2], tcp[2];
+    struct timer breath; /* no descriptor is left: accept again in a while */
     size_t streams, waiting;
     double tokens;
     int64_t filled_ms;
@@ -353,11 +355,25 @@ static void stream_ready(struct source *source, uint32_t events) {
     stream_go_on(stream);
 }
 
+static void breath_ring(struct timer *timer) {
+    struct names_service *service = OWNER_OF(timer, struct names_service, breath);
+    for (size_t i = 0; i < 2; i++)
+        if (service->tcp[i].fd >= 0)
+            (void)loop_watch(service->broker->loop, &service->tcp[i], EPOLLIN);
+}
+
 static void accept_streams(struct names_service *service, int listening) {
     for (int i = 0; i < MESSAGES_A_TURN; i++) {
         struct client client = {.length = sizeof client.place};
         int fd = accept4(listening, (struct sockaddr *)&client.place, &client.length,
                          SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+            /* The one that waits would wake us again and again. */
+            for (size_t k = 0; k < 2; k++)
+                if (service->tcp[k].fd >= 0)
+                    (void)loop_watch(service->broker->loop, &service->tcp[k], 0);
+            timer_set(service->broker->loop, &service->breath, BREATH_MS, breath_ring);
+        }
         if (fd < 0)
             return;
         if (service->streams >= STREAMS_MAX) {

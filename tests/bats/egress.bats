@@ -190,6 +190,28 @@ joins() { # PID: the container is in the network namespace of this process
     has_record net.address.private '.dst_endpoint.ip == "127.0.0.1"'
 }
 
+@test "a broker that has no descriptor left waits for one, and does not spin" {
+    machine_programs
+    allow '[allowed.test]' '  uplink: host'
+    script_is '/usr/bin/python3 -c "
+import os, socket, time
+child = os.fork()  # the limit is its own, too
+relayed = [socket.create_connection((\"198.18.0.1\", 80)) for i in range(80)]
+time.sleep(1 if child else 60)
+asking = [socket.create_connection((\"1.1.1.1\", 53)) for i in range(4)]
+print(\"held\", flush=True)
+time.sleep(60)"'
+    configure "del(.process.rlimits)"
+    (ulimit -n 128 && pf_create)
+    pf start "$ID"
+    wait_for grep -q held "$WORK/stdout"
+    broker=$(grep -l pinfold-broker /proc/[0-9]*/comm)
+    before=$(awk '{print $14 + $15}' "${broker%comm}stat")
+    sleep 2
+    used=$(($(awk '{print $14 + $15}' "${broker%comm}stat") - before))
+    [ "$used" -lt 60 ] || { echo "$used hundredths of two seconds" >&2; false; }
+}
+
 @test "a workload cannot set the mark that lets the broker's packets out" {
     world
     connected
