@@ -124,6 +124,13 @@ static void deny(const struct broker *broker, const struct dns_query *query, str
     }
 }
 
+/* Before the answer, so that the warden knows whom a denied connection to that address was for. */
+static void tell_learnt(struct broker *broker, const struct host_entry *entry) {
+    struct broker_report report = {.kind = BROKER_NAME_LEARNT, .service_port = entry->slot};
+    report_string(report.name, sizeof report.name, entry->name);
+    report_event(&broker->reports, &report, false);
+}
+
 static enum outcome decide(struct broker *broker, const struct dns_query *query, struct dns_answer *answer,
                            struct host_entry *entry, struct broker_report *report) {
     static const uint8_t loopback_ipv4[4] = {127, 0, 0, 1}, loopback_ipv6[16] = {[15] = 1};
@@ -148,6 +155,7 @@ static enum outcome decide(struct broker *broker, const struct dns_query *query,
         return DENIED;
     case HOST_LEARNT:
         learn(broker->learnt, entry);
+        tell_learnt(broker, entry);
         break;
     case HOST_KNOWN:
         break;

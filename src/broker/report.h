@@ -26,7 +26,9 @@ enum broker_report_kind {
     BROKER_OPENED,            /* connected to the host */
     BROKER_CLOSED,
     BROKER_CONNECT_FAILED, /* the host is allowed, and did not answer: nothing was denied */
-    BROKER_SUPPRESSED      /* `count` denials that were not reported one by one */
+    BROKER_NAME_LEARNT, /* `name`, below a "*.name" line, has the address with the slot service_port (names.h)
+                         */
+    BROKER_SUPPRESSED   /* `count` denials that were not reported one by one */
 };
 
 enum broker_reason {

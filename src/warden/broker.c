@@ -411,6 +411,9 @@ static void report_handle(struct warden_context *context, struct broker_report *
     case BROKER_LOST:
         record_lost(context, report);
         break;
+    case BROKER_NAME_LEARNT:
+        packets_learn(context, report->name, report->service_port);
+        break;
     case BROKER_SUPPRESSED:
         record_suppressed(context, report);
         break;

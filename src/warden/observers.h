@@ -59,6 +59,8 @@ void attribute(struct warden_context *context, const struct denied_packet *packe
 
 /* packets.c: messages of the packet log: attributes the process, records, answers a held SYN with a reset. */
 void packets_handle(struct warden_context *context);
+/* packets.c: a name below a "*.name" line has an address now. */
+void packets_learn(struct warden_context *context, const char *name, uint16_t slot);
 /* packets.c: (re)binds the log group where another container of the namespace held it. Cheap when bound. */
 void packets_bind(struct warden_context *context);
 /* packets.c: records what the kernel counted and never showed (log.suppressed), and frees context->packets.

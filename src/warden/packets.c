@@ -80,10 +80,10 @@ static void append_process(struct text *message, const struct record_process *pr
         text_append(message, "A process");
 }
 
-/* Of the addresses that stand for names: those of exact names follow from the policy; what stands for a name
- * below a "*.name" line is known to the broker alone. */
-static const char *name_of(struct warden_context *context, const struct denied_packet *packet) {
-    struct packet_observer *observer = context->packets;
+/* Of the addresses that stand for names: those of exact names follow from the policy, names below "*.name"
+ * lines are learnt. NULL where there are none. */
+static struct host_map *names_of(struct warden_context *context) {
+    struct packet_observer *observer = observer_of(context);
     if (!observer->names_made && context->plan->hosts.count > 0) {
         const struct policy_list lines = {.values = context->plan->hosts,
                                           .origins = context->plan->hosts_origins};
@@ -91,8 +91,18 @@ static const char *name_of(struct warden_context *context, const struct denied_p
         error_ignore(host_map_make(&lines, &observer->names));
     }
     observer->names_made = true;
-    return observer->names == NULL ? NULL
-                                   : host_map_name(observer->names, packet->family, packet->destination);
+    return observer->names;
+}
+
+void packets_learn(struct warden_context *context, const char *name, uint16_t slot) {
+    struct host_map *names = names_of(context);
+    if (names != NULL)
+        (void)host_map_import(names, name, slot); /* what no policy could have made is not taken */
+}
+
+static const char *name_of(struct warden_context *context, const struct denied_packet *packet) {
+    struct host_map *names = names_of(context);
+    return names == NULL ? NULL : host_map_name(names, packet->family, packet->destination);
 }
 
 /* The first line that is about the host, whatever its ports: -1 for none. */

@@ -377,12 +377,13 @@ static _Noreturn void loop(struct warden *warden) {
             (void)!sys_pidfd_send_signal(warden->init, SIGKILL);
             _exit(0);
         }
+        /* Before the packets: the name of an address is told before anybody can connect to it. */
+        if (events[BROKER].revents != 0)
+            broker_handle(&warden->context);
         if (events[PACKETS].revents != 0)
             packets_handle(&warden->context);
         if (events[DECOYS].revents != 0)
             files_handle(&warden->context);
-        if (events[BROKER].revents != 0)
-            broker_handle(&warden->context);
         /* From the last to the first: handling one may put the last in its place. */
         for (size_t i = listeners; i-- > 0;)
             if (events[FIXED + clients + i].revents != 0)
