@@ -63,11 +63,28 @@ static bool forward(struct pending *pending, int fd, const void *bytes, size_t l
     return true;
 }
 
+/* False when that makes the sum of all connections too large: then this one, which has just kept more, is
+ * over. */
+static bool account(struct connection *connection) {
+    struct relay *relay = connection->relay;
+    size_t kept = connection->to_client.length + connection->to_upstream.length +
+                  (connection->inspection == NULL ? 0 : connection->inspection->held.length);
+    bool more = kept > connection->kept;
+    relay->kept += kept - connection->kept;
+    connection->kept = kept;
+    if (!more || relay->kept <= RELAY_KEPT_MAX)
+        return true;
+    connection_deny(connection, BROKER_CONNECTION_DENIED, BROKER_REASON_LIMIT);
+    return false;
+}
+
 /* Watches both sides for what they can do now. A side that can do nothing is not watched at all: its end
  * would be reported again and again. False when the connection is over. */
 static bool settle(struct connection *connection) {
     struct loop *loop = loop_of(connection);
     bool relaying = connection->stage == STAGE_RELAYING;
+    if (!account(connection))
+        return false;
     if (relaying && connection->client_ended && !connection->upstream_shut &&
         connection->to_upstream.length == 0) {
         connection->upstream_shut = true;

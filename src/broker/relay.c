@@ -84,6 +84,7 @@ void connection_close(struct connection *connection, bool reset) {
     if (connection->next != NULL)
         connection->next->previous = connection->previous;
     relay->count--;
+    relay->kept -= connection->kept;
     loop_free_later(broker->loop, connection);
 }
 

@@ -43,6 +43,7 @@ struct connection {
     struct address upstream_address;
     uint64_t bytes_up, bytes_down;
     int64_t opened_us;
+    size_t kept; /* bytes of it that the relay's sum has */
 };
 
 struct relay {
@@ -51,7 +52,12 @@ struct relay {
     struct timer breath; /* no descriptor is left: accept again in a while */
     struct connection *connections;
     size_t count;
+    size_t kept; /* bytes that wait in all connections, for the other side or to be judged */
 };
+
+/* What may wait: each connection has its bound, some 100 KiB, but there may be thousands of them, and the
+ * broker is not in the container's memory cgroup. */
+#define RELAY_KEPT_MAX (64u * 1024 * 1024)
 
 /* flow.c */
 void flow_client_ready(struct source *source, uint32_t events);

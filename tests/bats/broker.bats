@@ -210,6 +210,40 @@ print(n)' >"$WORK/output" 2>&1 &
     [ "$memory" -lt 8192 ] || { echo "the broker holds $memory KiB" >&2; return 1; }
 }
 
+@test "requests that never end do not fill the machine: beyond 64 MiB the next one is refused, and then all is well" {
+    box_python '
+head = b"GET / HTTP/1.1\r\nHost: allowed.test\r\n" + b"".join(b"X-%d: %s\r\n" % (i, b"x" * 1000) for i in range(60))
+child, held = os.fork(), []  # two processes: each may have no more than 1,024 descriptors
+for i in range(700):
+    s = socket.create_connection(("allowed.test", 80), 60); held.append(s)
+    try: s.sendall(head)
+    except OSError: pass
+open("stalled" if child else "stalled too", "w").close()
+while not os.path.exists("go"): time.sleep(0.05)
+for s in held: s.close()
+if not child: os._exit(0)
+os.waitpid(child, 0)
+for attempt in range(100):
+    s = socket.create_connection(("allowed.test", 80), 60)
+    try:
+        s.sendall(b"GET / HTTP/1.1\r\nHost: allowed.test\r\nConnection: close\r\n\r\n")
+        word = s.recv(12)
+    except OSError: word = b""
+    if word: break
+    time.sleep(0.05)
+print(word)' >"$WORK/output" 2>&1 &
+    background=$!
+    wait_for test -e "$PROJECT/stalled"
+    wait_for test -e "$PROJECT/stalled too"
+    broker=$(own_process pinfold-broker)
+    memory=$(sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$broker/status")
+    touch "$PROJECT/go"
+    wait "$background"
+    is "$(cat "$WORK/output")" "b'HTTP/1.1 200'"
+    [ "$memory" -lt $((96 * 1024)) ] || { echo "the broker holds $memory KiB" >&2; return 1; }
+    has_record limit.connections
+}
+
 @test "a host that does not answer: a reset, and a record that it was allowed" {
     run box_python '
 s = socket.create_connection(("down.test", 81), 20)
