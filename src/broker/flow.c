@@ -11,6 +11,9 @@
 
 /* So that one connection does not hold up the others. */
 #define READS_A_TURN 4
+/* A client that has said its last word is not watched, and its death not seen, until the host says something.
+ */
+#define HALF_CLOSED_MS (10 * 60 * 1000)
 
 static struct loop *loop_of(const struct connection *connection) {
     return connection->relay->broker->loop;
@@ -63,6 +66,10 @@ static bool forward(struct pending *pending, int fd, const void *bytes, size_t l
     return true;
 }
 
+static void half_closed_ring(struct timer *timer) {
+    connection_close(OWNER_OF(timer, struct connection, timer), true);
+}
+
 /* False when that makes the sum of all connections too large: then this one, which has just kept more, is
  * over. */
 static bool account(struct connection *connection) {
@@ -95,6 +102,8 @@ static bool settle(struct connection *connection) {
         connection->client_shut = true;
         (void)shutdown(connection->client.fd, SHUT_WR);
     }
+    if (relaying && connection->client_ended) /* anew with each word of the host's */
+        timer_set(loop, &connection->timer, HALF_CLOSED_MS, half_closed_ring);
     if (connection->upstream_shut && connection->client_shut) {
         connection_close(connection, false);
         return false;

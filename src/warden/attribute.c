@@ -9,11 +9,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/file.h"
-#include "base/text.h"
 #include "warden/observers.h"
 
-#define UDP_TABLE_MAX (256 * 1024) /* 2,000 sockets */
+#define UDP_TABLE_MAX (4 * 1024 * 1024) /* 30,000 sockets: some milliseconds */
 
 /* Whether the process has the socket among its descriptors. */
 static bool process_holds(int proc, pid_t pid, const char *socket_name) {
@@ -80,26 +78,80 @@ static pid_t descendant_find(int proc, pid_t pid, const char *socket_name, unsig
     return found;
 }
 
-/* The inode of the UDP socket that is bound to a port in init's network namespace; 0 for none. For those
- * whose other end is not known: a question for a name reaches the broker with only one. It costs about what a
- * dump of sock_diag does, and of questions there are few. */
-static uint32_t udp_inode_find(const struct warden_context *context, int family, uint16_t port) {
-    const char *const tables[] = {family == AF_INET ? "udp" : "udp6", family == AF_INET ? "udp6" : "udp"};
-    for (size_t i = 0; i < 2; i++) { /* an IPv6 socket may speak IPv4 */
-        char path[64];
-        text_owned struct text table = {0};
+/* A packet's source as /proc/net/udp and udp6 write addresses: words of 32 bits in the machine's order. */
+struct table_address {
+    char own[33], mapped[33]; /* "" where there is none */
+};
+
+static void append_word(char text[33], const uint8_t *bytes) {
+    uint32_t word;
+    memcpy(&word, bytes, sizeof word);
+    snprintf(text + strlen(text), 9, "%08X", word);
+}
+
+static struct table_address table_address_of(const struct denied_packet *packet) {
+    static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+    struct table_address out = {0};
+    for (size_t i = 0; i < (packet->family == AF_INET ? 4u : 16u); i += 4)
+        append_word(out.own, packet->source + i);
+    for (size_t i = 0; packet->family == AF_INET && i < 12; i += 4)
+        append_word(out.mapped, mapped + i);
+    if (packet->family == AF_INET)
+        append_word(out.mapped, packet->source);
+    return out;
+}
+
+enum { OF_ANOTHER, OF_ANY_ADDRESS, OF_THIS_ADDRESS };
+
+/* How well the socket of a table's line fits; *inode is its. */
+static int line_fits(const char *line, const struct denied_packet *packet, const struct table_address *source,
+                     unsigned *inode) {
+    char local[33];
+    unsigned port;
+    if (sscanf(line, " %*u: %32[0-9A-F]:%4x %*s %*s %*s %*s %*s %*s %*s %u", local, &port, inode) != 3 ||
+        port != packet->source_port || *inode == 0)
+        return OF_ANOTHER;
+    if (strcmp(local, source->own) == 0 || strcmp(local, source->mapped) == 0)
+        return OF_THIS_ADDRESS;
+    return local[strspn(local, "0")] == '\0' ? OF_ANY_ADDRESS : OF_ANOTHER;
+}
+
+/* The inode of the UDP socket that a packet came from, in init's network namespace; 0 for none. For those
+ * whose other end is not known: a question for a name reaches the broker with only one. A socket that is
+ * bound to another address with the same port is somebody else's. It costs about what a dump of sock_diag
+ * does, and of questions there are few. */
+static uint32_t udp_inode_find(const struct warden_context *context, const struct denied_packet *packet) {
+    const char *const tables[] = {"udp", "udp6"}; /* an IPv6 socket may speak IPv4 */
+    const struct table_address source = table_address_of(packet);
+    uint32_t any = 0;
+    for (size_t i = packet->family == AF_INET ? 0 : 1; i < 2; i++) {
+        char path[64], bytes[8192];
         snprintf(path, sizeof path, "/proc/%d/net/%s", (int)context->init_pid, tables[i]);
-        error_ignore(file_read(AT_FDCWD, path, UDP_TABLE_MAX, &table)); /* then nobody is named */
-        for (const char *line = text_string(&table); line != NULL && *line != '\0';) {
-            unsigned local, inode;
-            if (sscanf(line, " %*u: %*[0-9A-F]:%4x %*s %*s %*s %*s %*s %*s %*s %u", &local, &inode) == 2 &&
-                local == port && inode != 0)
-                return inode;
-            line = strchr(line, '\n');
-            line += line != NULL;
+        fd_owned int fd = open(path, O_RDONLY | O_CLOEXEC);
+        size_t length = 0, total = 0;
+        ssize_t more = 0;
+        while (fd >= 0 && total < UDP_TABLE_MAX &&
+               (more = read(fd, bytes + length, sizeof bytes - 1 - length)) > 0) {
+            length += (size_t)more;
+            total += (size_t)more;
+            bytes[length] = '\0';
+            char *line = bytes, *end;
+            for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
+                unsigned inode = 0;
+                *end = '\0';
+                int fits = line_fits(line, packet, &source, &inode);
+                if (fits == OF_THIS_ADDRESS)
+                    return inode;
+                if (fits == OF_ANY_ADDRESS && any == 0)
+                    any = inode;
+            }
+            length = strlen(line);
+            memmove(bytes, line, length);
+            if (length == sizeof bytes - 1) /* no line of the kernel's */
+                break;
         }
     }
-    return 0;
+    return any;
 }
 
 /* Every process outside the warden's own pid namespace: what `exec` made is not below init. */
@@ -187,7 +239,7 @@ void attribute(struct warden_context *context, const struct denied_packet *packe
                struct record_process *out) {
     *out = (struct record_process){.uid = -1};
     bool one_ended = packet->protocol == IPPROTO_UDP && packet->destination_port == 0;
-    pid_t pid = process_find(context, one_ended ? udp_inode_find(context, packet->family, packet->source_port)
+    pid_t pid = process_find(context, one_ended ? udp_inode_find(context, packet)
                                                 : socket_inode_find(context->wall.socket_diagnosis, packet));
     if (pid != 0)
         record_process_read(pid, out);

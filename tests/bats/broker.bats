@@ -97,6 +97,25 @@ own_process() { # NAME
     is "$(cat "$WORLD/asked")" ""
 }
 
+@test "a question is told of the process that asked, whatever else has the same port or many sockets" {
+    run box_python '
+import subprocess
+others = []
+for port in range(5000, 5020):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("127.0.0.2", port)); others.append(s)
+many = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for i in range(900)]
+for s in many: s.bind(("127.0.0.1", 0))
+subprocess.run(["perl", "-MSocket", "-e", """
+for $port (5000 .. 5019) {
+    socket(S, AF_INET, SOCK_DGRAM, 0); bind(S, sockaddr_in($port, inet_aton("127.0.0.1"))) or die;
+    $question = pack("nnnnnn", $port, 256, 1, 0, 0, 0) . pack("(C/a*)*", "n$port", "asked", "test", "") . pack("nn", 1, 1);
+    send(S, $question, 0, sockaddr_in(53, inet_aton("127.0.0.1"))); recv(S, $answer, 512, 0); close(S);
+}"""], check=True)
+print("asked")'
+    ended 0 asked
+    is "$(jq -r 'select(.status_detail == "dns.name.not_allowed") | .actor.process.name' "$LOGS/$ID.jsonl" | sort | uniq -c | tr -s ' ')" " 20 perl"
+}
+
 @test "questions: NODATA, PTR, Extended DNS Error 15, FORMERR, over UDP and TCP" {
     run box_python '
 def name(n): return b"".join(bytes([len(l)]) + l.encode() for l in n.split(".")) + b"\0"
