@@ -1,5 +1,6 @@
 #include "broker/inspect.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,25 @@ static bool names_http(const struct stream *stream, size_t end) {
     return stream_at(stream, end - 2) == '.';
 }
 
+/* Can these letters become a method that web servers know? Other words are let go at once: there are
+ * protocols whose first word has no end of line and is answered (JDWP's is "JDWP-Handshake"). */
+static bool begins_method(const struct stream *stream) {
+    static const char *const methods[] = {
+        "GET",    "HEAD",     "POST",    "PUT",       "DELETE",      "CONNECT",    "OPTIONS",
+        "TRACE",  "PATCH",    "PRI",     "PROPFIND",  "PROPPATCH",   "MKCOL",      "COPY",
+        "MOVE",   "LOCK",     "UNLOCK",  "SEARCH",    "REPORT",      "BIND",       "REBIND",
+        "UNBIND", "CHECKOUT", "CHECKIN", "MERGE",     "ACL",         "LINK",       "PURGE",
+        "NOTIFY", "M-SEARCH", "QUERY",   "SUBSCRIBE", "UNSUBSCRIBE", "MKCALENDAR", "MKACTIVITY"};
+    for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++) {
+        size_t at = 0;
+        while (at < stream->length && methods[i][at] == toupper(stream_at(stream, at)))
+            at++;
+        if (at == stream->length)
+            return true;
+    }
+    return false;
+}
+
 /* A first line of the form METHOD TARGET HTTP/N.N. What can still become one is held; a line of another
  * protocol is let go with its end, or before. */
 static enum inspect_verdict guess_http(const struct stream *stream) {
@@ -45,7 +65,7 @@ static enum inspect_verdict guess_http(const struct stream *stream) {
     while (method < stream->length && method <= METHOD_MAX && is_method_byte(stream_at(stream, method)))
         method++;
     if (method == stream->length)
-        return INSPECT_HOLD;
+        return begins_method(stream) ? INSPECT_HOLD : INSPECT_ENOUGH;
     if (method == 0 || method > METHOD_MAX || stream_at(stream, method) != ' ')
         return INSPECT_ENOUGH;
     /* What is held was looked at when it came: it has no line's end. */

@@ -75,11 +75,13 @@ static void another_port_is_judged_by_its_first_line(void **state) {
         {"*1\r\n$4\r\nPING\r\n", one, INSPECT_ENOUGH, true},
         {"\x16\x04GET / HTTP/1.1\r\n", one, INSPECT_ENOUGH, true},
         {"\r\n", one, INSPECT_ENOUGH, true},
+        {"JDWP-Handshake", one, INSPECT_ENOUGH, true},
+        {"x", one, INSPECT_ENOUGH, true},
         {" GET / HTTP/1.1\r\nHost: evil.test\r\n\r\n", one, INSPECT_ENOUGH, true}, /* no server takes that */
         {"0047git-upload-pack /x\n", one, INSPECT_ENOUGH, true},
         /* Not to be told yet. */
         {"G", one, INSPECT_HOLD, false},
-        {"LOGIN me", one, INSPECT_HOLD, false},
+        {"get", one, INSPECT_HOLD, false},
         {"GET / HTTP/1.1", one, INSPECT_HOLD, false},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
