@@ -122,8 +122,9 @@ void resolve_begin(struct resolver *resolver, const char *name, resolve_function
 /* It will not call back. */
 void resolve_cancel(struct resolve_request *request);
 /* Takes the addresses of the wanted type out of an answer: hostile bytes. Pure. (Fuzzed.) */
+/* *ttl, in seconds, is lowered to the shortest of the records that lead there. */
 size_t resolve_parse_answer(const uint8_t *bytes, size_t length, int family, struct address *out,
-                            size_t capacity);
+                            size_t capacity, uint32_t *ttl);
 
 /* -- dial.c -- */
 

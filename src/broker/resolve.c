@@ -4,6 +4,7 @@
 #include <ares.h>
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -18,6 +19,10 @@
 /* A name that has an IPv4 address does not wait longer for its IPv6 addresses (RFC 8305 section 3). */
 #define IPV6_PATIENCE_MS 50
 #define NAMESERVERS_MAX 3
+/* An answer is good for as long as it says, but not longer than this: what a name leads to is to follow its
+ * owner. */
+#define REMEMBERED_MAX_MS 30000
+#define REMEMBERED_NAMES 64
 #define TYPE_A 1
 #define TYPE_AAAA 28
 #define CLASS_IN 1
@@ -29,8 +34,17 @@ struct ares_source {
     struct ares_source *next;
 };
 
+/* What a name led to, for the next connection. Its addresses are judged anew each time. */
+struct remembered {
+    char *name; /* NULL: none */
+    int64_t until_ms;
+    struct address addresses[RESOLVE_ADDRESSES_MAX];
+    size_t count;
+};
+
 struct resolver {
     struct broker *broker;
+    struct remembered remembered[REMEMBERED_NAMES];
     ares_channel channel;
     bool has_servers;
     struct ares_source *sources;
@@ -47,6 +61,8 @@ struct resolve_request {
     struct address addresses[RESOLVE_ADDRESSES_MAX];
     size_t count;
     int status;
+    uint32_t ttl;
+    char name[HOST_NAME_SIZE];
 };
 
 /* What one question's callback gets. */
@@ -84,7 +100,7 @@ static unsigned read_be16(const uint8_t *bytes) {
 }
 
 size_t resolve_parse_answer(const uint8_t *bytes, size_t length, int family, struct address *out,
-                            size_t capacity) {
+                            size_t capacity, uint32_t *ttl) {
     if (length < 12 || (bytes[3] & 0x0f) != 0)
         return 0;
     size_t at = 12, count = 0;
@@ -100,6 +116,8 @@ size_t resolve_parse_answer(const uint8_t *bytes, size_t length, int family, str
             break;
         unsigned type = read_be16(bytes + at), class = read_be16(bytes + at + 2);
         size_t size = read_be16(bytes + at + 8);
+        uint32_t lives = (uint32_t)read_be16(bytes + at + 4) << 16 | read_be16(bytes + at + 6);
+        *ttl = lives < *ttl ? lives : *ttl;
         at += 10;
         if (size > length - at)
             break;
@@ -224,10 +242,35 @@ struct error *resolver_make(struct broker *broker, struct resolver **out) {
 
 /* -- requests -- */
 
+/* The place of a name, or the one that is to be forgotten first. */
+static struct remembered *remembered_place(struct resolver *resolver, const char *name) {
+    struct remembered *place = &resolver->remembered[0];
+    for (size_t i = 0; i < REMEMBERED_NAMES; i++) {
+        struct remembered *other = &resolver->remembered[i];
+        if (other->name != NULL && strcmp(other->name, name) == 0)
+            return other;
+        if (other->until_ms < place->until_ms)
+            place = other;
+    }
+    return place;
+}
+
+static void remember(const struct resolve_request *request) {
+    int64_t for_ms = (int64_t)request->ttl * 1000;
+    if (request->count == 0 || for_ms == 0)
+        return;
+    struct remembered *place = remembered_place(request->resolver, request->name);
+    memory_replace_string(&place->name, request->name);
+    place->until_ms = loop_now_ms() + (for_ms < REMEMBERED_MAX_MS ? for_ms : REMEMBERED_MAX_MS);
+    memcpy(place->addresses, request->addresses, sizeof place->addresses);
+    place->count = request->count;
+}
+
 static void request_finish(struct resolve_request *request) {
     if (request->over)
         return;
     request->over = true;
+    remember(request);
     timer_clear(request->resolver->broker->loop, &request->patience);
     request->done(request->data, request->addresses, request->count,
                   request->count > 0 ? NULL : ares_strerror(request->status));
@@ -245,7 +288,7 @@ static void answered(void *data, int status, int timeouts, unsigned char *bytes,
     if (!request->over && status == ARES_SUCCESS && bytes != NULL && length > 0) {
         request->count +=
             resolve_parse_answer(bytes, (size_t)length, question->family, request->addresses + request->count,
-                                 RESOLVE_ADDRESSES_MAX - request->count);
+                                 RESOLVE_ADDRESSES_MAX - request->count, &request->ttl);
         status = ARES_ENODATA;
     }
     if (request->status == ARES_SUCCESS || request->status == ARES_ENODATA)
@@ -289,8 +332,16 @@ void resolve_begin(struct resolver *resolver, const char *name, resolve_function
         done(data, known, count, count > 0 ? NULL : "there is no nameserver to ask");
         return;
     }
+    const struct remembered *before = remembered_place(resolver, name);
+    if (before->name != NULL && strcmp(before->name, name) == 0 && before->until_ms > loop_now_ms()) {
+        memcpy(known, before->addresses, sizeof known);
+        done(data, known, before->count, NULL);
+        return;
+    }
     struct resolve_request *request = memory_zeroed(sizeof *request);
-    *request = (struct resolve_request){.resolver = resolver, .done = done, .data = data, .owed = 2};
+    *request = (struct resolve_request){
+        .resolver = resolver, .done = done, .data = data, .owed = 2, .ttl = UINT32_MAX};
+    snprintf(request->name, sizeof request->name, "%s", name);
     *out = request; /* before an answer can come; whoever is called back forgets it */
     ask(request, name, AF_INET6);
     ask(request, name, AF_INET);

@@ -38,34 +38,37 @@ static void reads_resolver_and_hosts(void **state) {
 static const uint8_t answer[] = {
     0,    1,  0x81, 0x80, 0, 1, 0, 2, 0, 0,  0, 0, 1,    'x', 1, 'y', 0, 0, 1, 0, 1, /* question */
     0xc0, 12, 0,    5,    0, 1, 0, 0, 0, 60, 0, 2, 0xc0, 12,                         /* CNAME */
-    0xc0, 12, 0,    1,    0, 1, 0, 0, 0, 60, 0, 4, 192,  0,   2, 7,                  /* A */
+    0xc0, 12, 0,    1,    0, 1, 0, 0, 0, 90, 0, 4, 192,  0,   2, 7,                  /* A */
 };
 
 static void takes_addresses_of_an_answer(void **state) {
     struct address found[4];
+    uint32_t ttl = 1000;
     (void)state;
-    assert_int_equal(resolve_parse_answer(answer, sizeof answer, AF_INET, found, 4), 1);
+    assert_int_equal(resolve_parse_answer(answer, sizeof answer, AF_INET, found, 4, &ttl), 1);
     assert_int_equal(found[0].family, AF_INET);
     assert_memory_equal(found[0].bytes, ((uint8_t[]){192, 0, 2, 7}), 4);
-    assert_int_equal(resolve_parse_answer(answer, sizeof answer, AF_INET6, found, 4), 0);
-    assert_int_equal(resolve_parse_answer(answer, sizeof answer, AF_INET, found, 0), 0);
+    assert_int_equal(ttl, 60); /* the alias's is the shorter one */
+    assert_int_equal(resolve_parse_answer(answer, sizeof answer, AF_INET6, found, 4, &ttl), 0);
+    assert_int_equal(resolve_parse_answer(answer, sizeof answer, AF_INET, found, 0, &ttl), 0);
 }
 
 /* In memory of exactly their size, where a sanitizer sees a byte too many. */
 static void answers_that_end_early_give_nothing(void **state) {
+    uint32_t ttl = 1000;
     (void)state;
     for (size_t length = 0; length < sizeof answer; length++) {
         struct address found[4];
         uint8_t *cut = test_malloc(length + 1);
         memcpy(cut, answer, length);
-        assert_int_equal(resolve_parse_answer(cut, length, AF_INET, found, 4), 0);
+        assert_int_equal(resolve_parse_answer(cut, length, AF_INET, found, 4, &ttl), 0);
         test_free(cut);
     }
     uint8_t failed[sizeof answer];
     struct address found[4];
     memcpy(failed, answer, sizeof answer);
     failed[3] |= 3; /* NXDOMAIN */
-    assert_int_equal(resolve_parse_answer(failed, sizeof failed, AF_INET, found, 4), 0);
+    assert_int_equal(resolve_parse_answer(failed, sizeof failed, AF_INET, found, 4, &ttl), 0);
 }
 
 static void filter_has_no_way_out(void **state) {
