@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
@@ -60,6 +61,9 @@ static const char *const system_files[] = {
     "/etc/networks",
     "/etc/gitconfig",
 };
+
+/* The same, of /etc, whose names have a version. */
+static const char *const versioned_files[] = {"java-*-openjdk", "python3.[0-9]*"};
 
 /* Variables that are about the terminal and the language; all others come by --env alone. */
 static const char *const plain_variables[] = {"TERM", "COLORTERM", "NO_COLOR", "LANG",     "LANGUAGE",
@@ -134,6 +138,22 @@ static struct error *add_system_file(struct oci_config *config, int rootfs, cons
     return write_file(rootfs, path, text_string(&bytes), bytes.length);
 }
 
+static struct error *add_versioned_files(struct oci_config *config, int rootfs) {
+    struct dirent **entries = NULL;
+    int count = scandir("/etc", &entries, NULL, alphasort);
+    struct error *error = NULL;
+    for (int i = 0; i < count; i++) {
+        for (size_t k = 0; error == NULL && k < sizeof versioned_files / sizeof versioned_files[0]; k++)
+            if (fnmatch(versioned_files[k], entries[i]->d_name, FNM_PERIOD) == 0) {
+                memory_owned char *path = text_formatted("/etc/%s", entries[i]->d_name);
+                error = add_system_file(config, rootfs, path);
+            }
+        free(entries[i]);
+    }
+    free(entries);
+    return error;
+}
+
 /* The caller's own line of passwd, without anybody else's. *home and *name are the caller's to free. */
 static void caller_identity(char **name, char **home, char **shell) {
     *name = NULL;
@@ -174,6 +194,7 @@ static struct error *skeleton_make(struct oci_config *config, int rootfs, const 
         TRY(add_system_directory(config, rootfs, system_directories[i]));
     for (size_t i = 0; i < sizeof system_files / sizeof system_files[0]; i++)
         TRY(add_system_file(config, rootfs, system_files[i]));
+    TRY(add_versioned_files(config, rootfs));
     text_owned struct text passwd = {0};
     text_owned struct text group = {0};
     if (geteuid() != 0) {

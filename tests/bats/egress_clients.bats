@@ -1,0 +1,225 @@
+#!/usr/bin/env bats
+# Programs as they are, without a proxy variable or a word of pinfold's, in a sandbox that may reach allowed.test at 22, 80 and 443:
+# each gets there and nowhere else. The far end is a network namespace with nginx, dnsmasq and sshd, from which the broker dials
+# (uplink: host); evil.test is served at the same address.
+load helpers
+
+setup_file() {
+    [ "$(id -u)" = 0 ] && [ -n "${PINFOLD_TEST_PRIVATE-}" ] || return 0
+    local program
+    for program in nginx dnsmasq openssl; do
+        PATH=$PATH:/usr/sbin command -v $program >/dev/null || return 0
+    done
+    export FAR_WORK=$BATS_FILE_TMPDIR
+    far_end
+}
+teardown_file() {
+    local process
+    # only what this file has started: by its id
+    [ -z "${FAR-}" ] || for process in $(cat "$FAR_WORK"/*.pid 2>/dev/null) "$FAR"; do kill "$process" 2>/dev/null || :; done
+}
+setup() {
+    setup_container
+    [ -n "${FAR-}" ] || skip "needs root, nginx, dnsmasq and openssl"
+    PROJECT=$WORK/project
+    mkdir "$PROJECT"
+    cp "$FAR_WORK/allowed.crt" "$PROJECT/ca.pem"
+    printf 'network:\n  uplink: host\n  allowed_hosts: ["allowed.test:22,80,443"]\n' >"$WORK/policy.yaml"
+}
+teardown() { teardown_container; }
+
+in_far() { PATH=$PATH:/usr/sbin nsenter -n -t "$FAR" "$@"; }
+
+far_end() {
+    local name
+    unshare -n sleep 1000 </dev/null >/dev/null 2>&1 3>&- &
+    export FAR=$!
+    wait_for bash -c "[ \"\$(readlink /proc/$FAR/ns/net)\" != \"\$(readlink /proc/self/ns/net)\" ]"
+    in_far sh -ec 'ip link set lo up; ip addr add 1.2.3.4/32 dev lo'
+    cd "$FAR_WORK" || return
+    for name in allowed evil; do
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$name.test" -addext "subjectAltName=DNS:$name.test" \
+            -keyout $name.key -out $name.crt 2>/dev/null
+        mkdir -p www/$name
+        echo "this is $name.test" >www/$name/file
+    done
+    echo "nameserver 127.0.0.1" >resolv.conf
+    mount --bind resolv.conf "$(realpath /etc/resolv.conf)"
+    in_far dnsmasq --conf-file=/dev/null --no-hosts --no-resolv --user=root --bind-interfaces --pid-file="$FAR_WORK/dnsmasq.pid" \
+        --address=/{allowed,evil}.test/1.2.3.4 </dev/null >/dev/null 2>&1 3>&-
+    cat >nginx.conf <<CONF
+pid $FAR_WORK/nginx.pid; error_log $FAR_WORK/nginx.log; worker_processes 1; user root;
+events { worker_connections 512; }
+http {
+    access_log off; default_type text/plain;
+    client_body_temp_path $FAR_WORK/body; proxy_temp_path $FAR_WORK/proxy; fastcgi_temp_path $FAR_WORK/fastcgi;
+    uwsgi_temp_path $FAR_WORK/uwsgi; scgi_temp_path $FAR_WORK/scgi;
+    server { server_name evil.test; listen 1.2.3.4:80 default_server; listen 1.2.3.4:443 ssl default_server; root $FAR_WORK/www/evil;
+        ssl_certificate $FAR_WORK/evil.crt; ssl_certificate_key $FAR_WORK/evil.key; }
+    server { server_name allowed.test; listen 1.2.3.4:80; listen 1.2.3.4:443 ssl; root $FAR_WORK/www/allowed;
+        ssl_certificate $FAR_WORK/allowed.crt; ssl_certificate_key $FAR_WORK/allowed.key; }
+}
+CONF
+    chmod 755 "$FAR_WORK"
+    in_far nginx -c "$FAR_WORK/nginx.conf" </dev/null >"$FAR_WORK/nginx.out" 2>&1 3>&-
+    wait_for test -s "$FAR_WORK/nginx.pid"
+    wait_for test -s "$FAR_WORK/dnsmasq.pid"
+}
+
+# A shell script in a sandbox.
+box() { # SCRIPT
+    (cd "$PROJECT" && in_far timeout -k 5 100 "$PINFOLD" --root "$STATE" --policy "$WORK/policy.yaml" sandbox --id "$ID" -- sh -c "$1" \
+        </dev/null 2>&1 3>&-)
+}
+needs() { # PROGRAM...: outside of /root, which no sandbox has
+    local program
+    for program; do
+        PATH=/usr/bin:/bin:/usr/sbin command -v "$program" >/dev/null || skip "$program is not installed"
+    done
+}
+# What $output has to be when a program was asked for the file of allowed.test, by HTTP and by HTTPS, and of evil.test, by both and
+# by its address, and says "no" where it gets none.
+is_held() {
+    is "$(grep -v '^$' <<<"$output")" $'this is allowed.test\nthis is allowed.test\nno\nno\nno'
+    has_record dns.name.not_allowed '.query.hostname == "evil.test"'
+    has_record net.address.literal '.dst_endpoint.ip == "1.2.3.4"'
+    has_record net.connection.closed '.dst_endpoint.hostname == "allowed.test" and .dst_endpoint.port == 443'
+}
+urls='http://allowed.test/file https://allowed.test/file http://evil.test/file https://evil.test/file http://1.2.3.4/file'
+
+@test "curl" {
+    needs curl
+    run box "for url in $urls; do curl -s -m 20 --cacert ca.pem \$url || echo no; done"
+    is_held
+}
+
+@test "wget" {
+    needs wget
+    run box "for url in $urls; do wget -q -T 20 -t 1 --ca-certificate ca.pem -O - \$url || echo no; done"
+    is_held
+}
+
+@test "Python's urllib" {
+    needs python3
+    cat >"$PROJECT/fetch.py" <<'PY'
+import ssl, sys, urllib.request
+for url in sys.argv[1:]:
+    try:
+        print(urllib.request.urlopen(url, timeout=20, context=ssl.create_default_context(cafile="ca.pem")).read().decode().strip())
+    except OSError:
+        print("no")
+PY
+    run box "/usr/bin/python3 fetch.py $urls"
+    is_held
+}
+
+@test "Node's fetch" {
+    needs node
+    cat >"$PROJECT/fetch.mjs" <<'JS'
+for (const url of process.argv.slice(2))
+    console.log(await fetch(url).then((answer) => answer.text(), () => "no"));
+JS
+    run box "NODE_EXTRA_CA_CERTS=ca.pem node fetch.mjs $urls"
+    is_held
+}
+
+@test "Java's HttpClient" {
+    needs java javac keytool
+    cat >"$PROJECT/Fetch.java" <<'JAVA'
+import java.net.URI;
+import java.net.http.*;
+public class Fetch {
+    public static void main(String[] urls) {
+        HttpClient client = HttpClient.newHttpClient();
+        for (String url : urls)
+            try {
+                System.out.println(client.send(HttpRequest.newBuilder(URI.create(url)).build(), HttpResponse.BodyHandlers.ofString()).body().strip());
+            } catch (Exception error) {
+                System.out.println("no");
+            }
+    }
+}
+JAVA
+    (cd "$PROJECT" && javac Fetch.java && keytool -importcert -noprompt -file ca.pem -keystore trust -storepass password >/dev/null 2>&1)
+    run box "java -Djavax.net.ssl.trustStore=trust -Djavax.net.ssl.trustStorePassword=password Fetch $urls"
+    is_held
+}
+
+@test "Go's net/http" {
+    needs go
+    cat >"$PROJECT/fetch.go" <<'GO'
+package main
+
+import ("fmt"; "io"; "net/http"; "os")
+
+func main() {
+	for _, url := range os.Args[1:] {
+		answer, err := http.Get(url)
+		if err != nil { fmt.Println("no"); continue }
+		body, _ := io.ReadAll(answer.Body)
+		fmt.Print(string(body))
+	}
+}
+GO
+    (cd "$PROJECT" && HOME=$WORK GOCACHE=$WORK/cache GOFLAGS=-mod=mod GO111MODULE=off go build -o fetch fetch.go)
+    run box "SSL_CERT_FILE=ca.pem ./fetch $urls"
+    is_held
+}
+
+@test "git, by HTTP and HTTPS" {
+    needs git
+    git init -q "$WORK/source"
+    echo "from a repository" >"$WORK/source/readme"
+    git -C "$WORK/source" add readme
+    git -C "$WORK/source" -c user.name=u -c user.email=u@example.org -c commit.gpgsign=false commit -qm first
+    for name in allowed evil; do
+        rm -rf "$FAR_WORK/www/$name/repository.git"
+        git clone -q --bare "$WORK/source" "$FAR_WORK/www/$name/repository.git"
+        git -C "$FAR_WORK/www/$name/repository.git" update-server-info
+    done
+    run box 'for url in http://allowed.test https://allowed.test http://evil.test https://evil.test http://1.2.3.4; do
+        git -c http.sslCAInfo=$PWD/ca.pem clone -q $url/repository.git copy 2>/dev/null && cat copy/readme || echo no; rm -rf copy; done'
+    is "$output" $'from a repository\nfrom a repository\nno\nno\nno'
+    has_record dns.name.not_allowed '.query.hostname == "evil.test"'
+}
+
+@test "ssh, and git over it" {
+    needs ssh sshd git ssh-keygen
+    mkdir -p /run/sshd
+    cd "$FAR_WORK"
+    [ -e host ] || ssh-keygen -q -t ed25519 -N '' -f host
+    ssh-keygen -q -t ed25519 -N '' -f "$PROJECT/login" -C test
+    cp "$PROJECT/login.pub" authorized
+    printf 'allowed.test,evil.test,1.2.3.4 %s\n' "$(cut -d' ' -f1,2 host.pub)" >"$PROJECT/known"
+    git init -q --bare "$FAR_WORK/over-ssh.git"
+    printf 'ListenAddress 1.2.3.4\nHostKey %s/host\nAuthorizedKeysFile %s/authorized\nStrictModes no\nUsePAM no\nPermitRootLogin yes\nPidFile %s/sshd.pid\n' \
+        "$PWD" "$PWD" "$PWD" >sshd.conf
+    in_far /usr/sbin/sshd -f "$PWD/sshd.conf" -E "$PWD/sshd.log" </dev/null 3>&-
+    wait_for test -s sshd.pid
+    run box 'ssh="ssh -i login -o UserKnownHostsFile=known -o BatchMode=yes -o ConnectTimeout=20"
+        for host in allowed.test evil.test 1.2.3.4; do $ssh root@$host echo reached 2>/dev/null || echo no; done
+        git init -q work && cd work && echo x >file && git add file && git -c user.name=u -c user.email=u@example.org commit -qm first
+        GIT_SSH_COMMAND="ssh -i ../login -o UserKnownHostsFile=../known -o BatchMode=yes" git push -q ssh://root@allowed.test'"$FAR_WORK"'/over-ssh.git HEAD:refs/heads/main && echo pushed'
+    is "$output" $'reached\nno\nno\npushed'
+    is "$(git -C "$FAR_WORK/over-ssh.git" log --format=%s main)" first
+    has_record dns.name.not_allowed '.query.hostname == "evil.test"'
+}
+
+@test "apt-get" {
+    needs apt-get dpkg-deb
+    mkdir -p "$WORK/deb/DEBIAN" "$FAR_WORK/www/allowed/apt" "$FAR_WORK/www/evil/apt"
+    printf 'Package: clients\nVersion: 1.0\nArchitecture: all\nMaintainer: nobody <nobody@example.org>\nDescription: a test\n' >"$WORK/deb/DEBIAN/control"
+    dpkg-deb --root-owner-group -b "$WORK/deb" "$FAR_WORK/www/allowed/apt/clients.deb" >/dev/null
+    (cd "$FAR_WORK/www/allowed/apt" && { dpkg-deb -f clients.deb; echo "Filename: ./clients.deb"; stat -c 'Size: %s' clients.deb
+        echo "SHA256: $(sha256sum clients.deb | cut -d' ' -f1)"; } >Packages)
+    cp "$FAR_WORK"/www/allowed/apt/* "$FAR_WORK/www/evil/apt/"
+    run box 'for host in allowed.test evil.test; do
+        echo "deb [trusted=yes] http://$host/apt ./" >list
+        mkdir -p /tmp/$host/lists/partial /tmp/$host/archives/partial
+        set -- -o Dir::Etc::SourceList=$PWD/list -o Dir::Etc::SourceParts=- -o Dir::State=/tmp/$host -o Dir::State::status=/dev/null -o Dir::Cache=/tmp/$host \
+            -o APT::Sandbox::User=root -o Acquire::Languages=none -o Acquire::Retries=0
+        apt-get "$@" update >/dev/null 2>&1; (cd /tmp && apt-get "$@" download clients >/dev/null 2>&1 && ls clients_*.deb && rm clients_*.deb) || echo no
+    done'
+    is "$output" $'clients_1.0_all.deb\nno'
+    has_record dns.name.not_allowed '.query.hostname == "evil.test"'
+}
