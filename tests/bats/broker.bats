@@ -332,6 +332,50 @@ except OSError as e: print(e.strerror)' >"$WORK/output" 2>&1 &
     has_record broker.lost
 }
 
+# KILLS=200 for the whole of it.
+@test "the broker, its keeper or the warden is killed at any moment under load: nothing denied gets out, and no connect waits" {
+    hosts_are raw.test:7000
+    : >"$WORLD/accepted"
+    for round in $(seq "${KILLS:-12}"); do
+        ID=$PREFIX-$round
+        rm -f "$PROJECT"/{begun,longest,end}
+        box_python '
+import threading
+longest, end = [0.0], time.time() + 30
+def hammer(place):
+    while not os.path.exists("end") and time.time() < end:
+        begun = time.time()
+        try:
+            s = socket.create_connection(place, 20)
+            took = time.time() - begun
+            s.settimeout(5); s.sendall(b"x"); s.recv(100); s.close()
+        except OSError as error:
+            took = time.time() - begun if not isinstance(error, TimeoutError) or time.time() - begun > 19 else 0
+        if took > longest[0]:
+            longest[0] = took
+            open("longest.new", "w").write(str(took)); os.rename("longest.new", "longest")
+        open("begun", "w").close()
+for place in (("raw.test", 7000), ("203.0.113.5", 7001), ("203.0.113.5", 7002)):
+    threading.Thread(target=hammer, args=(place,), daemon=True).start()
+while not os.path.exists("end") and time.time() < end: time.sleep(0.02)' >/dev/null 2>&1 &
+        background=$!
+        wait_for test -e "$PROJECT/begun"
+        sleep "0.$((RANDOM % 3))$((RANDOM % 10))"
+        case $((round % 3)) in 0) who=pinfold-broker ;; 1) who=pinfold-keeper ;; *) who=pinfold-warden ;; esac
+        victim=$(own_process $who)
+        kill -9 "$victim"
+        sleep 0.3
+        touch "$PROJECT/end"
+        wait "$background" || :
+        # a connect that begins as the broker ends is refused, or sent again after a second
+        [ -z "${KILLS_LONGEST-}" ] || { cat "$PROJECT/longest"; echo; } >>"$KILLS_LONGEST"
+        awk '{ exit !($1 < 4) }' "$PROJECT/longest" || { echo "round $round, $who: a connect took $(cat "$PROJECT/longest") s" >&2; return 1; }
+        pf delete --force "$ID" 2>/dev/null || :
+    done
+    is "$(grep -cvx 7000 "$WORLD/accepted" || :)" 0
+    more_than "$(accepted 7000)" 0
+}
+
 @test "the broker is nobody, without a capability, and under a filter" {
     box 'touch running; while [ ! -e go ]; do sleep 0.05; done' &
     background=$!
