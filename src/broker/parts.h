@@ -44,7 +44,7 @@ struct reports {
     struct held *held;
     double tokens;
     int64_t filled_ms;
-    uint64_t suppressed;
+    uint64_t suppressed, untold; /* denials, and what became of allowed connections */
     struct timer timer;
     void (*ended)(struct reports *reports); /* the warden is gone or bids us farewell */
 };

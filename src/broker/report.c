@@ -33,19 +33,30 @@ static bool send_one(struct reports *reports, const struct broker_report *report
     }
 }
 
+static uint32_t at_most_32_bits(uint64_t count) {
+    return count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+}
+
 static void tell_suppressed(struct timer *timer) {
     struct reports *reports = OWNER_OF(timer, struct reports, timer);
     struct broker_report report = {.kind = BROKER_SUPPRESSED,
-                                   .count = reports->suppressed > UINT32_MAX ? UINT32_MAX
-                                                                             : (uint32_t)reports->suppressed};
-    if (report.count > 0 && send_one(reports, &report, 0))
+                                   .count = at_most_32_bits(reports->suppressed),
+                                   .untold = at_most_32_bits(reports->untold)};
+    if (send_one(reports, &report, 0)) {
         reports->suppressed -= report.count;
-    if (reports->suppressed > 0)
+        reports->untold -= report.untold;
+    }
+    if (reports->suppressed > 0 || reports->untold > 0)
         timer_set(reports->loop, timer, SUPPRESSED_MS, tell_suppressed);
 }
 
-static void suppress(struct reports *reports) {
-    reports->suppressed++;
+static void suppress(struct reports *reports, const struct broker_report *report) {
+    bool denied = report->kind == BROKER_NAME_DENIED || report->kind == BROKER_CONNECTION_DENIED ||
+                  report->kind == BROKER_REQUEST_DENIED;
+    if (denied)
+        reports->suppressed++;
+    else
+        reports->untold++;
     if (reports->timer.place == 0)
         timer_set(reports->loop, &reports->timer, SUPPRESSED_MS, tell_suppressed);
 }
@@ -90,7 +101,7 @@ void report_denial(struct reports *reports, struct broker_report *report, struct
     report->id = held != NULL ? reports->last_id : 0;
     bool sent = rate_allows(reports) && send_one(reports, report, 0);
     if (!sent)
-        suppress(reports);
+        suppress(reports, report);
     if (held == NULL)
         return;
     *held = (struct held){.id = report->id, .release = release, .reports = reports};
@@ -106,7 +117,7 @@ void report_denial(struct reports *reports, struct broker_report *report, struct
 
 void report_event(struct reports *reports, struct broker_report *report, bool last) {
     if (!send_one(reports, report, last ? LAST_PATIENCE_MS : 0))
-        suppress(reports);
+        suppress(reports, report);
 }
 
 static void channel_ready(struct source *source, uint32_t events) {

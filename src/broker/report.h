@@ -28,7 +28,7 @@ enum broker_report_kind {
     BROKER_CONNECT_FAILED, /* the host is allowed, and did not answer: nothing was denied */
     BROKER_NAME_LEARNT, /* `name`, below a "*.name" line, has the address with the slot service_port (names.h)
                          */
-    BROKER_SUPPRESSED   /* `count` denials that were not reported one by one */
+    BROKER_SUPPRESSED   /* what was not reported one by one */
 };
 
 enum broker_reason {
@@ -50,7 +50,8 @@ struct broker_report {
     uint32_t id;     /* to be answered by BROKER_NOTED; 0: by nothing */
     uint32_t reason; /* enum broker_reason */
     uint32_t line;   /* of network.allowed_hosts that decided, counted from 1; 0: none */
-    uint32_t count;  /* BROKER_SUPPRESSED */
+    uint32_t count;  /* BROKER_SUPPRESSED: of denials */
+    uint32_t untold; /* BROKER_SUPPRESSED: of what became of allowed connections */
     uint8_t family;  /* of client and service: AF_INET, AF_INET6 */
     uint8_t protocol;
     uint8_t upstream_family; /* 0: none */

@@ -342,7 +342,26 @@ static void record_lost(struct warden_context *context, const struct broker_repo
     error_ignore(record_write(context->log, &event));
 }
 
+static void record_untold(struct warden_context *context, uint32_t count) {
+    memory_owned char *message = text_formatted(
+        "%u beginnings, ends or failures of allowed connections came faster than they could be recorded",
+        count);
+    struct record_event event = {.class_id = RECORD_FINDING,
+                                 .activity_id = 1,
+                                 .action = RECORD_OBSERVED,
+                                 .reason = "log.suppressed",
+                                 .message = message,
+                                 .rule = "network.allowed_hosts",
+                                 .rule_origin = context->policy_origin,
+                                 .subject = "allowed connections"};
+    error_ignore(record_write(context->log, &event));
+}
+
 static void record_suppressed(struct warden_context *context, const struct broker_report *report) {
+    if (report->untold > 0)
+        record_untold(context, report->untold);
+    if (report->count == 0)
+        return;
     memory_owned char *message = text_formatted(
         "%u further attempts to reach the network were denied faster than they could be recorded",
         report->count);
