@@ -21,6 +21,8 @@ setup() {
 teardown() {
     local id ids
     ids=$(podman ps -aq --no-trunc)
+    # The second first: podman removes none on whose namespace another one depends, whatever --all says.
+    podman rm -f -t 0 "$NAME-b" >/dev/null 2>&1 || :
     podman rm -f -t 0 -a >/dev/null
     for id in $ids; do
         nothing_left_of "$id" || return 1
