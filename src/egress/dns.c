@@ -140,7 +140,7 @@ static bool opt_read(struct reader *reader, struct dns_query *query, enum dns_rc
 enum dns_verdict dns_query_parse(const void *bytes, size_t length, struct dns_query *query,
                                  enum dns_rcode *rcode) {
     struct reader reader = {bytes, length};
-    uint16_t flags, questions, answers, authorities, additional;
+    uint16_t flags = 0, questions = 0, answers = 0, authorities = 0, additional = 0;
     *query = (struct dns_query){.udp_size = 512};
     *rcode = DNS_FORMERR;
     if (length < HEADER_SIZE)
