@@ -7,7 +7,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -75,20 +74,6 @@ const char *const *confine_broker_calls(unsigned *count) {
     return calls_of_broker;
 }
 
-/* Of the capabilities that there are, those in `keep`; of these, those in `use` are in effect. */
-static int capabilities_set(uint64_t keep, uint64_t use) {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {0};
-    if (syscall(SYS_capget, &header, data) < 0)
-        return -1;
-    for (int half = 0; half < 2; half++) {
-        data[half].permitted &= (uint32_t)(keep >> (32 * half));
-        data[half].effective = data[half].permitted & (uint32_t)(use >> (32 * half));
-        data[half].inheritable = 0;
-    }
-    return (int)syscall(SYS_capset, &header, data);
-}
-
 /* Keeps the one capability with which packets can be marked: CAP_NET_RAW since Linux 5.17, before that
  * CAP_NET_ADMIN, which can do much more. */
 static bool keep_mark(void) {
@@ -96,9 +81,9 @@ static bool keep_mark(void) {
     fd_owned int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     uint32_t mark = 1;
     for (unsigned i = 0; i < COUNT(ways); i++)
-        if (capabilities_set(ways[0] | ways[1], ways[i]) == 0 &&
+        if (sys_capabilities_set(ways[0] | ways[1], ways[i]) == 0 &&
             setsockopt(fd, SOL_SOCKET, SO_MARK, &mark, sizeof mark) == 0)
-            return capabilities_set(ways[i], ways[i]) == 0;
+            return sys_capabilities_set(ways[i], ways[i]) == 0;
     return false;
 }
 
@@ -113,7 +98,7 @@ static struct error *become_nobody(uint64_t keep) {
         return error_system(errno, "setresgid", "of the broker");
     if (setresuid(NOBODY, NOBODY, NOBODY) < 0 && errno != EPERM && errno != EINVAL)
         return error_system(errno, "setresuid", "of the broker");
-    return capabilities_set(keep, keep) < 0 ? error_system(errno, "capset", "of the broker") : NULL;
+    return sys_capabilities_set(keep, keep) < 0 ? error_system(errno, "capset", "of the broker") : NULL;
 }
 
 /* A ruleset without a rule: no file can be opened. A second layer, since no call that opens one is left. */
@@ -157,5 +142,5 @@ void confine_keeper(void) {
     static const uint64_t needed = CAPABILITY(CAP_NET_RAW) | CAPABILITY(CAP_NET_ADMIN) |
                                    CAPABILITY(CAP_NET_BIND_SERVICE) | CAPABILITY(CAP_SETUID) |
                                    CAPABILITY(CAP_SETGID) | CAPABILITY(CAP_KILL);
-    (void)capabilities_set(needed, needed);
+    (void)sys_capabilities_set(needed, needed);
 }

@@ -180,17 +180,8 @@ static void attempt_ready(struct source *source, uint32_t events) {
 /* Whether the broker may connect to it for a name that is allowed. What is always refused (multicast, this
  * network, the addresses that names stand for) no line opens. */
 static enum broker_reason judge(const struct dial *dial, const struct address *address) {
-    struct policy_host host = {.kind = POLICY_HOST_RANGE,
-                               .family = (unsigned char)address->family,
-                               .prefix = address->family == AF_INET ? 32 : 128,
-                               .is_private = true};
-    memcpy(host.address, address->bytes, sizeof host.address);
-    if (host_address_is_synthetic(address->family, address->bytes))
-        return BROKER_REASON_PRIVATE;
-    struct error *error = policy_host_check(&host);
-    bool refused = error != NULL;
-    error_ignore(error);
-    if (refused)
+    if (host_address_is_synthetic(address->family, address->bytes) ||
+        !policy_address_is_reachable(address->family, address->bytes, true))
         return BROKER_REASON_PRIVATE;
     enum address_kind kind = address_classify(address->family, address->bytes);
     if (kind == ADDRESS_PUBLIC || dial->is_private ||

@@ -46,15 +46,7 @@ static bool is_near(const struct host_alias *alias) {
 }
 
 static bool is_admissible(const struct host_alias *alias) {
-    struct policy_host host = {.kind = POLICY_HOST_RANGE,
-                               .family = (unsigned char)alias->family,
-                               .prefix = alias->family == AF_INET ? 32 : 128,
-                               .is_private = true};
-    memcpy(host.address, alias->address, sizeof host.address);
-    struct error *error = policy_host_check(&host);
-    bool checked = error == NULL;
-    error_ignore(error);
-    return checked && !is_near(alias) &&
+    return policy_address_is_reachable(alias->family, alias->address, true) && !is_near(alias) &&
            address_classify(alias->family, alias->address) != ADDRESS_METADATA &&
            !host_address_is_synthetic(alias->family, alias->address);
 }

@@ -255,6 +255,22 @@ struct error *policy_host_check(const struct policy_host *host) {
     return NULL;
 }
 
+bool policy_host_is_reachable(const struct policy_host *asked, bool is_private) {
+    struct policy_host address = *asked;
+    address.is_private = is_private;
+    struct error *error = policy_host_check(&address);
+    bool reachable = error == NULL;
+    error_ignore(error);
+    return reachable;
+}
+
+bool policy_address_is_reachable(int family, const unsigned char *address, bool is_private) {
+    struct policy_host host = {
+        .kind = POLICY_HOST_RANGE, .family = (unsigned char)family, .prefix = family == AF_INET ? 32 : 128};
+    memcpy(host.address, address, family == AF_INET ? 4 : 16);
+    return policy_host_is_reachable(&host, is_private);
+}
+
 static bool has_default_ports(const struct policy_host *host) {
     return host->ports_count == sizeof default_ports / sizeof default_ports[0] &&
            memcmp(host->ports, default_ports, sizeof default_ports) == 0;

@@ -32,6 +32,11 @@ void policy_host_clear(struct policy_host *host);
 fallible policy_host_add_port(struct policy_host *host, const char *digits);
 /* ERROR_INVALID for an address that is always refused, or is private and not said to be. */
 fallible policy_host_check(const struct policy_host *host);
+/* May an address be reached by a line that says private, or does not? What is always refused lies in no line
+ * of its own, but wide ranges hold it, and names lead to it. A name is reachable. */
+bool policy_host_is_reachable(const struct policy_host *asked, bool is_private);
+/* The same of one address: 4 bytes for AF_INET, 16 for AF_INET6. */
+bool policy_address_is_reachable(int family, const unsigned char *address, bool is_private);
 /* The one form of it: "example.org", "example.org:443,8443 private"; ports 80 and 443 are not written. */
 char *policy_host_write(const struct policy_host *host);
 

@@ -1,21 +1,10 @@
 #include "policy/match_host.h"
 
-/* May an address be reached by a line that says private, or does not? What is always refused lies in no line
- * of its own, but wide ranges hold it. */
-static bool is_reachable(const struct policy_host *asked, bool private) {
-    struct policy_host address = *asked;
-    address.is_private = private;
-    struct error *error = policy_host_check(&address);
-    bool reachable = error == NULL;
-    error_ignore(error);
-    return reachable;
-}
-
 static bool matches(const struct policy_host *line, const struct policy_host *asked, uint16_t port) {
     if (asked->kind != POLICY_HOST_RANGE)
         return policy_host_matches_name(line, asked->name, port);
     return policy_host_matches_address(line, asked->family, asked->address, port) &&
-           is_reachable(asked, line->is_private);
+           policy_host_is_reachable(asked, line->is_private);
 }
 
 struct error *match_host(const struct policy_list *lines, const struct policy_host *asked, uint16_t port,

@@ -44,6 +44,10 @@ void sys_signals_reset(void);
  * no_new_privs. At most 120. */
 int sys_seccomp_only(const char *const *names, unsigned count);
 
+/* Of this process's capabilities those in `keep` stay, and of these the ones in `use` are in effect; none is
+ * inherited. */
+int sys_capabilities_set(uint64_t keep, uint64_t use);
+
 /* Whether this kernel takes a seccomp flag, by its name in the runtime specification. */
 bool sys_seccomp_flag_supported(const char *name);
 

@@ -1,11 +1,14 @@
-/* sys_seccomp_only: a filter of one list, for processes of our own. Filters for containers are
- * process/seccomp's. */
+/* What processes of our own may do: a filter of one list, and their capabilities. Those of containers are
+ * process/'s. */
 #include <errno.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "sys/calls.h"
 
@@ -39,4 +42,17 @@ int sys_seccomp_only(const char *const *names, unsigned count) {
     filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {.len = length, .filter = filter};
     return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
+}
+
+int sys_capabilities_set(uint64_t keep, uint64_t use) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {0};
+    if (syscall(SYS_capget, &header, data) < 0)
+        return -1;
+    for (int half = 0; half < 2; half++) {
+        data[half].permitted &= (uint32_t)(keep >> (32 * half));
+        data[half].effective = data[half].permitted & (uint32_t)(use >> (32 * half));
+        data[half].inheritable = 0;
+    }
+    return (int)syscall(SYS_capset, &header, data);
 }

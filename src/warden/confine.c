@@ -1,8 +1,5 @@
 /* What the warden may still call (DESIGN.md section 4): it reads what a hostile workload wrote. */
 #include <errno.h>
-#include <linux/capability.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "sys/calls.h"
 #include "warden/observers.h"
@@ -114,14 +111,5 @@ fallible confine_calls(void) {
 }
 
 void confine_capabilities(uint64_t keep) {
-    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct data[2] = {0};
-    if (syscall(SYS_capget, &header, data) < 0)
-        return;
-    for (int half = 0; half < 2; half++) {
-        data[half].permitted &= (uint32_t)(keep >> (32 * half));
-        data[half].effective &= (uint32_t)(keep >> (32 * half));
-        data[half].inheritable = 0;
-    }
-    (void)!syscall(SYS_capset, &header, data);
+    (void)!sys_capabilities_set(keep, keep);
 }
