@@ -67,10 +67,18 @@ static void bundle_remove(const char *root, const char *bundle) {
     (void)!rmdir(directory); /* ENOTEMPTY: another sandbox's */
 }
 
+/* What was left out of the policy, which its user would otherwise learn from the log alone: a project's own
+ * file that nobody has trusted. */
+static void remarks_say(const struct policy *policy) {
+    for (size_t i = 0; i < policy->remarks_count; i++)
+        fprintf(stderr, "pinfold: %s\n", policy->remarks[i].message);
+}
+
 static struct error *run(const struct runtime_options *runtime, const char *id, const char *bundle,
                          const struct sandbox_request *request, int *exit_status) {
     struct policy *policy = NULL;
     TRY(container_policy(runtime, NULL, &policy));
+    remarks_say(policy);
     struct error *error = bundle_make(runtime->root, bundle, request, policy);
     policy_free(policy);
     if (error == NULL) {

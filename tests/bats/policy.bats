@@ -243,15 +243,18 @@ policy_file() { # PATH LINE...
     policy_file "$WORK/project/.pinfold.yaml" 'filesystem: {writable: ["@mounts", /data]}'
     POLICY='' run pf sandbox -w "$WORK/project" -- sh -c 'touch /data/x && echo written'
     lacks "$output" written
+    contains "$output" "pinfold policy trust $WORK/project/.pinfold.yaml"
     POLICY=$WORK/project/.pinfold.yaml run pf policy show
     ended 1 "pinfold policy trust"
     run pf policy trust "$WORK/project/.pinfold.yaml"
     ended 0 /etc/pinfold/trusted
     run pf sandbox -w "$WORK/project" -- sh -c 'touch /data/x && echo written'
     ended 0 written
+    lacks "$output" "pinfold policy trust"
     echo 'network: {mode: open}' >>"$WORK/project/.pinfold.yaml"
     run pf sandbox -w "$WORK/project" -- sh -c 'touch /data/x && echo written'
     lacks "$output" written
+    contains "$output" "pinfold policy trust"
 }
 
 @test "every preset is valid, and runs; the agent's file says what is built in" {
