@@ -20,20 +20,28 @@
  * the first one counts. */
 #define BEFORE_ENGINES (-110)
 
-static const char *const set_names[2] = {"allowed_ipv4", "allowed_ipv6"};
+static const char *const set_names[WALL_SETS] = {"allowed_ipv4", "allowed_ipv6", "below_ipv4",
+                                                 "below_ipv6",   "ranges_ipv4",  "ranges_ipv6"};
 static const uint8_t families[2] = {NFPROTO_IPV4, NFPROTO_IPV6};
 
 /* -- what is let through -- */
 
-/* Where names below a "*.name" line get their addresses (egress/names.h). */
+/* Where names below a "*.name" line get their addresses (egress/names.h): the first of the /16 and of the
+ * /48. */
 static const uint8_t below_ipv4[4] = {198, 19};
 static const uint8_t below_ipv6[16] = {0xfd, 0x00, 0x98, 0x00, 0, 1};
-#define BELOW_IPV4_PREFIX 16
-#define BELOW_IPV6_PREFIX 48
+
+static struct nft_ranges *set_of(struct wall_openings *out, enum wall_set_kind kind, int family) {
+    return &out->sets[2 * kind + (family == AF_INET ? 0 : 1)];
+}
+
+static void add_address(struct wall_openings *out, int family, const uint8_t *address, uint16_t port) {
+    nft_ranges_add(set_of(out, WALL_SET_ADDRESSES, family), address, family == AF_INET ? 32 : 128, port);
+}
 
 static void add_entry(struct wall_openings *out, const struct host_entry *entry, uint16_t port) {
-    nft_ranges_add(&out->allowed[0], entry->ipv4, 32, port);
-    nft_ranges_add(&out->allowed[1], entry->ipv6, 128, port);
+    add_address(out, AF_INET, entry->ipv4, port);
+    add_address(out, AF_INET6, entry->ipv6, port);
 }
 
 static void add_port(struct wall_openings *out, const struct host_map *map, const struct policy_host *host,
@@ -45,8 +53,8 @@ static void add_port(struct wall_openings *out, const struct host_map *map, cons
             add_entry(out, &entry, port);
         break;
     case POLICY_HOST_BELOW:
-        nft_ranges_add(&out->allowed[0], below_ipv4, BELOW_IPV4_PREFIX, port);
-        nft_ranges_add(&out->allowed[1], below_ipv6, BELOW_IPV6_PREFIX, port);
+        nft_ranges_add(set_of(out, WALL_SET_BELOW, AF_INET), below_ipv4, 32, port);
+        nft_ranges_add(set_of(out, WALL_SET_BELOW, AF_INET6), below_ipv6, 128, port);
         for (size_t i = 0; i < host_map_exact_count(map); i++) {
             entry = host_map_exact(map, i);
             if (policy_host_matches_name(host, entry.name, port))
@@ -54,7 +62,10 @@ static void add_port(struct wall_openings *out, const struct host_map *map, cons
         }
         break;
     case POLICY_HOST_RANGE:
-        nft_ranges_add(&out->allowed[host->family == AF_INET ? 0 : 1], host->address, host->prefix, port);
+        if (host->prefix == (host->family == AF_INET ? 32 : 128))
+            add_address(out, host->family, host->address, port);
+        else
+            nft_ranges_add(set_of(out, WALL_SET_RANGES, host->family), host->address, host->prefix, port);
         break;
     }
 }
@@ -84,8 +95,7 @@ static struct error *add_aliases(struct wall_openings *out, const struct policy_
             struct host_alias alias;
             if (host_alias_read(aliases->items[k / host.ports_count], &alias) &&
                 policy_host_matches_name(&host, alias.name, port))
-                nft_ranges_add(&out->allowed[alias.family == AF_INET ? 0 : 1], alias.address,
-                               alias.family == AF_INET ? 32 : 128, port);
+                add_address(out, alias.family, alias.address, port);
         }
         policy_host_clear(&host);
         TRY(error);
@@ -98,24 +108,26 @@ struct error *wall_openings_make(const struct wall_network *network, struct wall
     *out = (struct wall_openings){.brokered = network->allowed_hosts != NULL &&
                                               network->allowed_hosts->values.count > 0,
                                   .dials_here = !network->uplink_elsewhere,
-                                  .allowed = {{.address_length = 4}, {.address_length = 16}},
                                   .inbound_denied = network->inbound_denied};
+    for (size_t i = 0; i < WALL_SETS; i++)
+        out->sets[i] =
+            (struct nft_ranges){.address_length = i % 2 == 0 ? 4 : 16, .keys = i / 2 != WALL_SET_RANGES};
     *needed = out->brokered || out->inbound_denied;
     if (!out->brokered)
         return NULL;
     struct error *error = add_lines(out, network->allowed_hosts);
     if (error == NULL && network->aliases != NULL)
         error = add_aliases(out, network->allowed_hosts, network->aliases);
-    for (size_t i = 0; i < 2; i++)
-        nft_ranges_complete(&out->allowed[i]);
+    for (size_t i = 0; i < WALL_SETS; i++)
+        nft_ranges_complete(&out->sets[i]);
     if (error != NULL)
         wall_openings_free(out);
     return error;
 }
 
 void wall_openings_free(struct wall_openings *openings) {
-    for (size_t i = 0; i < 2; i++)
-        nft_ranges_free(&openings->allowed[i]);
+    for (size_t i = 0; i < WALL_SETS; i++)
+        nft_ranges_free(&openings->sets[i]);
     *openings = (struct wall_openings){0};
 }
 
@@ -227,13 +239,34 @@ static void redirect(struct netlink_batch *rule, uint16_t port) {
     nft_redirect(rule, REGISTER_A);
 }
 
+/* What is in a set is redirected. */
+static void allowed_rule(struct wall_plan *plan, size_t set) {
+    static const char *const names[WALL_SETS] = {"allowed, IPv4",
+                                                 "allowed, IPv6",
+                                                 "allowed below a name, IPv4",
+                                                 "allowed below a name, IPv6",
+                                                 "allowed range, IPv4",
+                                                 "allowed range, IPv6"};
+    static const uint8_t below_masks[2][16] = {{0xff, 0xff}, {0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+    size_t i = set % 2, length = plan->openings->sets[set].address_length;
+    struct netlink_batch *rule = rule_begin(plan, "broker", names[set]);
+    match_family(rule, families[i]);
+    match_protocol(rule, IPPROTO_TCP);
+    nft_load_payload(rule, NFT_PAYLOAD_NETWORK_HEADER, i == 0 ? IPV4_DESTINATION : IPV6_DESTINATION,
+                     (uint32_t)length, REGISTER_A);
+    if (set / 2 == WALL_SET_BELOW)
+        nft_mask(rule, REGISTER_A, below_masks[i], length);
+    load_destination_port(rule, i == 0 ? REGISTER_A_SECOND : REGISTER_B);
+    nft_lookup(rule, set_names[set], REGISTER_A);
+    redirect(rule, BROKER_RELAY_PORT);
+}
+
 static void broker_rules(struct wall_plan *plan, uint32_t mark) {
     static const struct {
         uint8_t protocol;
         const char *name;
     } questions[] = {{IPPROTO_UDP, "a name asked for"}, {IPPROTO_TCP, "a name asked for, TCP"}};
     static const char *const loopback[2] = {"loopback's own, IPv4", "loopback's own, IPv6"};
-    static const char *const allowed[2] = {"allowed, IPv4", "allowed, IPv6"};
     struct netlink_batch *rule;
 
     if (plan->openings->dials_here) {
@@ -254,16 +287,9 @@ static void broker_rules(struct wall_plan *plan, uint32_t mark) {
         match_loopback_address(rule, families[i], false, NFT_CMP_EQ);
         nft_verdict(rule, NFT_RETURN, NULL);
     }
-    for (size_t i = 0; i < 2; i++) {
-        rule = rule_begin(plan, "broker", allowed[i]);
-        match_family(rule, families[i]);
-        match_protocol(rule, IPPROTO_TCP);
-        nft_load_payload(rule, NFT_PAYLOAD_NETWORK_HEADER, i == 0 ? IPV4_DESTINATION : IPV6_DESTINATION,
-                         i == 0 ? 4 : 16, REGISTER_A);
-        load_destination_port(rule, i == 0 ? REGISTER_A_SECOND : REGISTER_B);
-        nft_lookup(rule, set_names[i], REGISTER_A);
-        redirect(rule, BROKER_RELAY_PORT);
-    }
+    for (size_t i = 0; i < WALL_SETS; i++)
+        if (plan->openings->sets[i].count > 0)
+            allowed_rule(plan, i);
 }
 
 static void input_rules(struct wall_plan *plan) {
@@ -301,13 +327,16 @@ void host_rules_rest(struct wall_plan *plan, uint32_t mark) {
 /* -- sets -- */
 
 size_t host_rules_elements(const struct wall_openings *openings) {
-    return openings->allowed[0].count + openings->allowed[1].count;
+    size_t count = 0;
+    for (size_t i = 0; i < WALL_SETS; i++)
+        count += openings->sets[i].count;
+    return count;
 }
 
 void host_rules_put_elements(const struct wall_openings *openings, size_t from, struct netlink_batch *batch) {
     size_t end = from + HOST_ELEMENTS_A_BATCH, begin = 0;
-    for (size_t i = 0; i < 2; i++) {
-        const struct nft_ranges *ranges = &openings->allowed[i];
+    for (size_t i = 0; i < WALL_SETS; i++) {
+        const struct nft_ranges *ranges = &openings->sets[i];
         size_t first = from > begin ? from - begin : 0;
         size_t last = end - begin < ranges->count ? end - begin : ranges->count;
         if (end > begin && first < last)
@@ -319,14 +348,16 @@ void host_rules_put_elements(const struct wall_openings *openings, size_t from, 
 void host_rules_put_sets(const struct wall_openings *openings, struct netlink_batch *batch) {
     if (!openings->brokered)
         return;
-    for (size_t i = 0; i < 2; i++)
-        nft_range_set_add(batch, NFPROTO_INET, WALL_TABLE, set_names[i], openings->allowed[i].address_length,
-                          2 + (uint32_t)i);
+    for (size_t i = 0; i < WALL_SETS; i++)
+        if (openings->sets[i].count > 0)
+            nft_range_set_add(batch, NFPROTO_INET, WALL_TABLE, set_names[i], &openings->sets[i],
+                              2 + (uint32_t)i);
     host_rules_put_elements(openings, 0, batch);
 }
 
 struct error *host_rules_compare_sets(const struct wall_openings *openings, int socket) {
-    for (size_t i = 0; openings->brokered && i < 2; i++)
-        TRY(nft_ranges_compare(socket, NFPROTO_INET, WALL_TABLE, set_names[i], &openings->allowed[i]));
+    for (size_t i = 0; openings->brokered && i < WALL_SETS; i++)
+        if (openings->sets[i].count > 0)
+            TRY(nft_ranges_compare(socket, NFPROTO_INET, WALL_TABLE, set_names[i], &openings->sets[i]));
     return NULL;
 }

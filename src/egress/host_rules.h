@@ -9,10 +9,20 @@
 #include "egress/nft_set.h"
 #include "egress/rules.h"
 
+/* What is redirected to the broker: an address and a port. Of each kind a set for IPv4, then one for IPv6,
+ * each only where it has elements: intervals cost most to write, and few policies have any. */
+enum wall_set_kind {
+    WALL_SET_ADDRESSES, /* of exact names, of aliases, and single ones of the policy */
+    WALL_SET_BELOW,     /* the first address of a prefix in which names below "*.name" lines have theirs */
+    WALL_SET_RANGES,    /* of the policy: intervals */
+    WALL_SET_KINDS
+};
+#define WALL_SETS (2 * WALL_SET_KINDS)
+
 struct wall_openings {
-    bool brokered;                /* there are allowed hosts: the following count */
-    bool dials_here;              /* the broker dials from this namespace, with the mark */
-    struct nft_ranges allowed[2]; /* IPv4, IPv6: addresses of names, and the policy's own, with their ports */
+    bool brokered;                     /* there are allowed hosts: the following count */
+    bool dials_here;                   /* the broker dials from this namespace, with the mark */
+    struct nft_ranges sets[WALL_SETS]; /* at 2 * kind for IPv4, the next for IPv6 */
     bool inbound_denied;
 };
 
@@ -32,7 +42,7 @@ void host_rules_rest(struct wall_plan *plan, uint32_t mark);
 #define HOST_ELEMENTS_A_BATCH 2000
 /* The sets, and their elements as far as one batch takes them. */
 void host_rules_put_sets(const struct wall_openings *openings, struct netlink_batch *batch);
-/* How many there are, and those of a further batch, HOST_ELEMENTS_A_BATCH after `from`: both sets are counted
+/* How many there are, and those of a further batch, HOST_ELEMENTS_A_BATCH after `from`: all sets are counted
  * through. */
 size_t host_rules_elements(const struct wall_openings *openings);
 void host_rules_put_elements(const struct wall_openings *openings, size_t from, struct netlink_batch *batch);

@@ -14,8 +14,11 @@
 #include "base/fd.h"
 #include "base/memory.h"
 
-/* Larger than any answer: the kernel fills dumps into buffers of at most 32 KiB. */
-#define ANSWER_SIZE (64 * 1024)
+/* Larger than any answer: the kernel fills dumps into buffers of at most 32 KiB. On the stack, whose pages
+ * stay: memory that is freed after each answer is given back, and costs its page faults again. */
+#define ANSWER_SIZE (33 * 1024)
+/* One rule's expressions. Each page that is touched is a page fault, as dear as the rule itself. */
+#define BATCH_FIRST 512
 
 void netlink_batch_free(struct netlink_batch *batch) {
     free(batch->data);
@@ -27,7 +30,7 @@ void netlink_batch_free(struct netlink_batch *batch) {
 static uint8_t *batch_room(struct netlink_batch *batch, size_t size) {
     size_t padded = NLMSG_ALIGN(size);
     if (batch->length + padded > batch->capacity) {
-        size_t capacity = batch->capacity > 0 ? batch->capacity * 2 : 8192;
+        size_t capacity = batch->capacity > 0 ? batch->capacity * 2 : BATCH_FIRST;
         while (capacity < batch->length + padded)
             capacity *= 2;
         batch->data = memory_resize(batch->data, capacity, 1);
@@ -210,7 +213,7 @@ static const char *batch_subject(const struct netlink_batch *batch, uint32_t seq
 struct error *netlink_transact(int socket, const struct netlink_batch *batch, uint32_t last,
                                const char *operation) {
     TRY(batch_send(socket, batch, operation));
-    memory_owned uint8_t *buffer = memory_resize(NULL, ANSWER_SIZE, 1);
+    uint8_t buffer[ANSWER_SIZE];
     for (;;) {
         size_t length, offset = 0, payload_length;
         TRY(answer_read(socket, buffer, &length, operation));
@@ -234,7 +237,7 @@ struct error *netlink_transact(int socket, const struct netlink_batch *batch, ui
 struct error *netlink_transact_each(int socket, const struct netlink_batch *batch, int *results,
                                     const char *operation) {
     TRY(batch_send(socket, batch, operation));
-    memory_owned uint8_t *buffer = memory_resize(NULL, ANSWER_SIZE, 1);
+    uint8_t buffer[ANSWER_SIZE];
     uint32_t answered = 0;
     while (answered < batch->sequence) {
         size_t length, offset = 0, payload_length;
@@ -262,7 +265,7 @@ struct error *netlink_query(int socket, const struct netlink_batch *batch,
                                                   void *data),
                             void *data, const char *operation) {
     TRY(batch_send(socket, batch, operation));
-    memory_owned uint8_t *buffer = memory_resize(NULL, ANSWER_SIZE, 1);
+    uint8_t buffer[ANSWER_SIZE];
     for (;;) {
         size_t length, offset = 0, payload_length;
         TRY(answer_read(socket, buffer, &length, operation));

@@ -78,16 +78,20 @@ static void message_begin(struct netlink_batch *batch, uint16_t type, uint16_t f
 }
 
 void nft_range_set_add(struct netlink_batch *batch, uint8_t family, const char *table, const char *name,
-                       size_t address_length, uint32_t id) {
-    const uint32_t fields[] = {(uint32_t)address_length, sizeof(uint16_t)};
+                       const struct nft_ranges *ranges, uint32_t id) {
+    const uint32_t fields[] = {(uint32_t)ranges->address_length, sizeof(uint16_t)};
     message_begin(batch, NFT_MSG_NEWSET, NLM_F_CREATE, family, "set", name);
     netlink_put_string(batch, NFTA_SET_TABLE, table);
     netlink_put_string(batch, NFTA_SET_NAME, name);
-    netlink_put_be32(batch, NFTA_SET_FLAGS, NFT_SET_INTERVAL | NFT_SET_CONCAT);
+    netlink_put_be32(batch, NFTA_SET_FLAGS, ranges->keys ? 0 : NFT_SET_INTERVAL | NFT_SET_CONCAT);
     netlink_put_be32(batch, NFTA_SET_KEY_TYPE,
-                     (address_length == 4 ? TYPE_IPV4 : TYPE_IPV6) << TYPE_BITS | TYPE_PORT);
-    netlink_put_be32(batch, NFTA_SET_KEY_LEN, (uint32_t)address_length + PORT_LENGTH);
+                     (ranges->address_length == 4 ? TYPE_IPV4 : TYPE_IPV6) << TYPE_BITS | TYPE_PORT);
+    netlink_put_be32(batch, NFTA_SET_KEY_LEN, (uint32_t)key_length(ranges));
     netlink_put_be32(batch, NFTA_SET_ID, id);
+    if (ranges->keys) {
+        netlink_message_end(batch);
+        return;
+    }
     size_t description = netlink_nest_begin(batch, NFTA_SET_DESC);
     size_t concatenation = netlink_nest_begin(batch, NFTA_SET_DESC_CONCAT);
     for (size_t i = 0; i < 2; i++) {
@@ -117,7 +121,8 @@ void nft_ranges_put(struct netlink_batch *batch, uint8_t family, const char *tab
         for (; from < message_end; from++) {
             size_t element = netlink_nest_begin(batch, NFTA_LIST_ELEM);
             put_key(batch, NFTA_SET_ELEM_KEY, ranges->items[from].first, key_length(ranges));
-            put_key(batch, NFTA_SET_ELEM_KEY_END, ranges->items[from].last, key_length(ranges));
+            if (!ranges->keys)
+                put_key(batch, NFTA_SET_ELEM_KEY_END, ranges->items[from].last, key_length(ranges));
             netlink_nest_end(batch, element);
         }
         netlink_nest_end(batch, list);
@@ -175,8 +180,10 @@ static struct error *elements_compare(uint16_t type, const uint8_t *payload, siz
         struct netlink_attribute element[NFTA_SET_ELEM_KEY_END + 1];
         struct nft_range range = {0};
         netlink_attributes(item.value, item.length, element, NFTA_SET_ELEM_KEY_END);
+        struct netlink_attribute last = element[expected->keys ? NFTA_SET_ELEM_KEY : NFTA_SET_ELEM_KEY_END];
         if (!key_read(element[NFTA_SET_ELEM_KEY], range.first, key_length(expected)) ||
-            !key_read(element[NFTA_SET_ELEM_KEY_END], range.last, key_length(expected)) ||
+            !key_read(last, range.last, key_length(expected)) ||
+            (expected->keys && element[NFTA_SET_ELEM_KEY_END].value != NULL) ||
             !ranges_contain(expected, &range))
             return error_new(ERROR_UNAVAILABLE,
                              "the egress wall is not as it was written: there is a further element in set %s",

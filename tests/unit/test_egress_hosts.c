@@ -73,12 +73,17 @@ static void test_openings(void **state) {
     bool needed = false;
     assert_null(wall_openings_make(&network, &openings, &needed));
     assert_true(needed && openings.brokered && openings.dials_here);
-    /* IPv4: a.test at 80, 443 and 8443, b.test at 22 and 8443, the names below at 8443, the range at 5432. */
-    assert_int_equal(openings.allowed[0].count, 7);
-    /* IPv6: the same names, and the address at 80 and 443. */
-    assert_int_equal(openings.allowed[1].count, 8);
-    static const uint8_t first[8] = {198, 18, 0, 2, 0, 22};
-    assert_memory_equal(openings.allowed[0].items[0].first, first, sizeof first);
+    /* IPv4: a.test at 80, 443 and 8443, b.test at 22 and 8443; the names below at 8443; the range at 5432. */
+    assert_int_equal(openings.sets[2 * WALL_SET_ADDRESSES].count, 5);
+    assert_int_equal(openings.sets[2 * WALL_SET_BELOW].count, 1);
+    assert_int_equal(openings.sets[2 * WALL_SET_RANGES].count, 1);
+    /* IPv6: the same names, and the address at 80 and 443; no range. */
+    assert_int_equal(openings.sets[2 * WALL_SET_ADDRESSES + 1].count, 7);
+    assert_int_equal(openings.sets[2 * WALL_SET_BELOW + 1].count, 1);
+    assert_int_equal(openings.sets[2 * WALL_SET_RANGES + 1].count, 0);
+    static const uint8_t first[8] = {198, 18, 0, 2, 0, 22}, below[8] = {198, 19, 0, 0, 0x20, 0xfb};
+    assert_memory_equal(openings.sets[2 * WALL_SET_ADDRESSES].items[0].first, first, sizeof first);
+    assert_memory_equal(openings.sets[2 * WALL_SET_BELOW].items[0].first, below, sizeof below);
     wall_openings_free(&openings);
     policy_list_free(&lines);
 
@@ -391,20 +396,35 @@ static void change(void (*put)(struct netlink_batch *batch)) {
 }
 
 static void put_element(struct netlink_batch *batch) {
-    struct nft_ranges ranges = {.address_length = 4};
+    struct nft_ranges ranges = {.address_length = 4, .keys = true};
     static const uint8_t address[4] = {203, 0, 113, 1};
     nft_ranges_add(&ranges, address, 32, 443);
     nft_ranges_put(batch, NFPROTO_INET, WALL_TABLE, "allowed_ipv4", &ranges, 0, 1);
     nft_ranges_free(&ranges);
 }
 
+static void put_range(struct netlink_batch *batch) {
+    struct nft_ranges ranges = {.address_length = 4};
+    static const uint8_t address[4] = {203, 0, 113, 0};
+    nft_ranges_add(&ranges, address, 24, 443);
+    nft_ranges_put(batch, NFPROTO_INET, WALL_TABLE, "ranges_ipv4", &ranges, 0, 1);
+    nft_ranges_free(&ranges);
+}
+
 static void body_changed_set(void) {
     struct policy_list lines = {0}, fewer = {0};
-    static const char *const fewer_hosts[] = {"a.test", NULL};
-    struct wall_network network = network_of(&lines, hosts_here);
+    static const char *const hosts[] = {"a.test", "192.0.2.0/24:5432", NULL};
+    static const char *const fewer_hosts[] = {"a.test", NULL}, *const other_hosts[] = {"a.test:443", NULL};
+    struct wall_network network = network_of(&lines, hosts);
     struct wall_network narrower = network_of(&fewer, fewer_hosts);
     struct broker_sockets sockets = walled(&network, false);
-    CHECK_ERROR(wall_verify(&narrower), ERROR_UNAVAILABLE, "further element in set allowed_ipv4");
+    CHECK_ERROR(wall_verify(&narrower), ERROR_UNAVAILABLE, "another rule stands in the place of");
+    struct policy_list other = {0};
+    policy_list_append(&other, "192.0.2.0/24:5432", "here");
+    struct wall_network other_ports = network_of(&other, other_hosts);
+    CHECK_ERROR(wall_verify(&other_ports), ERROR_UNAVAILABLE, "further element in set allowed_ipv4");
+    change(put_range);
+    CHECK_ERROR(wall_verify(&network), ERROR_UNAVAILABLE, "further element in set ranges_ipv4");
     change(put_element);
     CHECK_ERROR(wall_verify(&network), ERROR_UNAVAILABLE, "further element in set allowed_ipv4");
     CHECK_ERROR(wall_complete(&network), ERROR_UNAVAILABLE, "further element in set allowed_ipv4");
