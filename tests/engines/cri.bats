@@ -9,7 +9,7 @@ load egress.bash
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    engine_begin containerd ctr jq nft python3 iptables
+    engine_begin containerd ctr jq nft python3 iptables openssl
     [ -x /usr/lib/cni/bridge ] || skip "containernetworking-plugins is not installed"
     for PYTHON in python3 /usr/bin/python3 ''; do
         ! "$PYTHON" -c 'import grpc, google.protobuf' 2>/dev/null || break
@@ -346,7 +346,7 @@ field_policy() {
 
 @test "allowed hosts for a pod with two containers: one broker, whose records are in the pod's own log" {
     far_end
-    node_file policy.yaml 'version: 1' 'network: {allowed_hosts: [allowed.test]}'
+    node_file policy.yaml "$(cat "$HOSTS_POLICY")"
     pod pinfold '.dns_config = {servers: ["10.77.0.1"]}'
     programs='.mounts = [["/usr", "/usr"], ["/usr/lib", "/lib"], ["/usr/lib64", "/lib64"] | {container_path: .[1], host_path: .[0], readonly: true}]'
     container first "$programs" sleep 1000

@@ -1,42 +1,121 @@
-# What the engines' files about allowed hosts load after engine.bash: a far end in the house, and one script of allowed and
-# denied hosts that has to pass in every network that an engine gives.
+# One script of allowed and denied hosts that has to pass in every network that an engine gives, and under the stand-alone hook:
+# `hosts` beside this file runs in the container, what it has to find is here.
+#
+# To use it, load this file after one that has, as engine.bash has them,
+#   $HOUSE                   a directory of the test's
+#   inside COMMAND...        runs a command in the network namespace where the far end is, outside of every container
+#   exec_in NAME COMMAND...  runs a command in a container
+#   log_of LOG-ID            the file of records
+# and the functions of assertions.bash. Then, once for a file, `far_end`; for each container one that has $HOSTS_POLICY, the
+# program `hosts` as /bin/hosts (make_image_root of engine.bash puts it there), this machine's /usr as /usr, /lib and /lib64
+# (far_options), and the name server 10.77.0.1; and then
+#   the_hosts NAME LOG-ID    fails unless every line of it is allowed, denied and recorded as it has to be
+#   all_hosts NAME           fails unless all of it gets out: for a container without a wall, so that the_hosts could fail
+# It needs jq, python3, ip and openssl outside, and python3 in the container.
 
-# In the house: a name server at 10.77.0.1 and servers at ports 80 and 7000 of 1.2.3.4, all of which say what they see.
+# At the far end: a name server at 10.77.0.1 who knows allowed.test and denied.test, and at ports 80, 443 (TLS), 7000 and 7001 of
+# 1.2.3.4, of the metadata service's address and of an IPv6 address the same server; $HOUSE/seen has what they see.
 far_end() {
-    inside sh -c 'ip addr add 1.2.3.4/32 dev lo; ip addr add 10.77.0.1/32 dev lo'
-    inside "$PINFOLD_TESTS/bats/world" 10.77.0.1 80,7000 allowed.test=1.2.3.4 denied.test=1.2.3.4 >"$HOUSE/seen" 2>&1 </dev/null &
-    wait_for grep -q ready "$HOUSE/seen"
-    printf 'version: 1\nnetwork:\n  allowed_hosts: [allowed.test]\n' >"$HOUSE/etc/hosts-policy.yaml"
-    chmod 644 "$HOUSE/etc/hosts-policy.yaml"
-    HOSTS_POLICY=$HOUSE/etc/hosts-policy.yaml
-    export HOSTS_POLICY
+    inside sh -ec 'for address in 1.2.3.4 10.77.0.1 169.254.169.254; do ip addr add $address/32 dev lo; done
+        ip addr add 2001:db8::9/128 dev lo 2>/dev/null || :' # a machine without IPv6
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=allowed.test -addext subjectAltName=DNS:allowed.test \
+        -keyout "$HOUSE/key.pem" -out "$HOUSE/certificate.pem" 2>/dev/null
+    cat "$HOUSE/key.pem" >>"$HOUSE/certificate.pem"
+    FINGERPRINT=$(openssl x509 -in "$HOUSE/certificate.pem" -outform DER | sha256sum | cut -d' ' -f1)
+    inside "$PINFOLD_TESTS/bats/world" 10.77.0.1 "80,443=$HOUSE/certificate.pem,7000,7001" allowed.test=1.2.3.4 denied.test=1.2.3.4 \
+        "$@" >"$HOUSE/seen" 2>&1 </dev/null 3>&- &
+    FAR_END=$!
+    wait_for grep -q ready "$HOUSE/seen" || { cat "$HOUSE/seen" >&2; return 1; }
+    printf 'version: 1\nnetwork:\n  allowed_hosts: ["allowed.test:80,443,7000"]\n' >"$HOUSE/hosts-policy.yaml"
+    chmod 644 "$HOUSE/hosts-policy.yaml"
+    HOSTS_POLICY=$HOUSE/hosts-policy.yaml
+    export HOSTS_POLICY FINGERPRINT FAR_END
 }
 
-# The options by which podman and Docker give a container curl and what it is linked with, and the far end's name server.
+# The options by which podman and Docker give a container Python and what it is linked with, and the far end's name server.
 far_options=(--dns 10.77.0.1 -v /usr:/usr:ro -v /usr/lib:/lib:ro -v /usr/lib64:/lib64:ro)
 
-# NAME: a container that exec_in knows; `log` is where its records are (or those of its pod's first container).
+# What `hosts` prints in a container; $HOSTS_TAG is in the command line of that run and of no other.
+run_hosts() { # NAME
+    HOSTS_TAG=run-$BATS_TEST_NUMBER-$RANDOM$RANDOM
+    run exec_in "$1" /bin/hosts "$HOSTS_TAG" "$FINGERPRINT"
+}
+
 the_hosts() { # NAME LOG-ID
-    local curl=(/usr/bin/curl -sS --max-time 10) before
-    run exec_in "$1" "${curl[@]}" http://allowed.test/
-    ended 0 reached
+    local before try owed
     before=$(grep -c . "$HOUSE/seen")
-    run exec_in "$1" "${curl[@]}" http://denied.test/
-    ended 6
-    run exec_in "$1" "${curl[@]}" --http0.9 http://allowed.test:7000/
-    ended 7
-    run exec_in "$1" "${curl[@]}" http://1.2.3.4/
-    ended 7
-    run exec_in "$1" "${curl[@]}" http://10.77.0.1/
-    ended 7
-    run exec_in "$1" "${curl[@]}" http://169.254.169.254/
-    ended 7
-    # nobody outside has heard of any of it
-    is "$(grep -c . "$HOUSE/seen")" "$before"
-    records_of "$2" '.status_detail == "net.connection.opened" and .dst_endpoint.hostname == "allowed.test"' >/dev/null
-    records_of "$2" '.status_detail == "dns.name.not_allowed" and .query.hostname == "denied.test"' >/dev/null
-    records_of "$2" '.status_detail == "net.port.not_allowed" and .dst_endpoint.hostname == "allowed.test"' >/dev/null
-    records_of "$2" '.status_detail == "net.address.literal" and .dst_endpoint.ip == "1.2.3.4"' >/dev/null
-    records_of "$2" '.status_detail == "net.address.private"' >/dev/null
-    records_of "$2" '.status_detail == "net.address.metadata"' >/dev/null
+    run_hosts "$1"
+    ended 0
+    # Docker takes IPv6 away when the broker has it already: its answers have an address of it nonetheless.
+    output=${output/7001 EADDRNOTAVAIL/7001 ECONNREFUSED}
+    is "${output/%no IPv6/ECONNREFUSED}" "name allowed.test a synthetic address
+http allowed.test reached
+https allowed.test reached
+raw allowed.test:7000 reached
+name denied.test NXDOMAIN
+http denied.test not found
+https denied.test not found
+raw allowed.test:7001 ECONNREFUSED
+raw 1.2.3.4:80 ECONNREFUSED
+raw 10.77.0.1:80 ECONNREFUSED
+raw 169.254.169.254:80 ECONNREFUSED
+datagram 1.2.3.4:7000 EPERM
+raw [2001:db8::9]:80 ECONNREFUSED"
+    # outside nobody has heard of anything else
+    is "$(tail -n "+$((before + 1))" "$HOUSE/seen" | grep -v '^name allowed.test ')" "request 80 GET / HTTP/1.1
+request 443 GET / HTTP/1.1
+request 7000 hello"
+    for try in $(seq 100); do
+        owed=$(hosts_owed "$2") || owed='records that can be read'
+        [ -n "$owed" ] || return 0
+        sleep 0.1
+    done
+    printf 'of process "%s" there is no record of:\n%s\nbut of:\n' "$HOSTS_TAG" "$owed" >&2
+    jq -c '[.status_detail, .message, .actor.process.cmd_line]' "$(log_of "$2")" >&2
+    return 1
+}
+
+# Records that the last run_hosts owes and that are not there: each with that run's process.
+hosts_owed() { # LOG-ID
+    local ipv6=true
+    [[ $output != *"no IPv6" ]] || ipv6=false
+    jq -rs --arg tag " $HOSTS_TAG " --argjson ipv6 $ipv6 '
+        [.[] | select((.actor.process.cmd_line // "") | contains($tag))] as $run |
+        def owed(what; record): if any($run[]; record) then empty else what end;
+        def reached(port): .dst_endpoint.hostname == "allowed.test" and .dst_endpoint.ip == "1.2.3.4" and .dst_endpoint.port == port;
+        def denied(reason): .action_id == 2 and .status_detail == reason;
+        (80, 443, 7000) as $port |
+            owed("allowed.test:\($port) opened"; .action_id == 1 and .status_detail == "net.connection.opened" and reached($port)),
+            owed("allowed.test:\($port) closed, with bytes"; .status_detail == "net.connection.closed" and reached($port)
+                and .traffic.bytes_out > 0 and .traffic.bytes_in > 0 and .traffic.bytes == .traffic.bytes_in + .traffic.bytes_out)
+        # all that was said at this port: "hello" and an answer
+        , owed("allowed.test:7000 closed, 6 bytes out, 65 in"; .status_detail == "net.connection.closed" and reached(7000)
+            and .traffic.bytes_out == 6 and .traffic.bytes_in == 65)
+        , owed("denied.test"; denied("dns.name.not_allowed") and .query.hostname == "denied.test")
+        , owed("allowed.test:7001"; denied("net.port.not_allowed") and .dst_endpoint.hostname == "allowed.test" and .dst_endpoint.port == 7001)
+        , owed("1.2.3.4:80"; denied("net.address.literal") and .dst_endpoint.ip == "1.2.3.4" and .dst_endpoint.port == 80)
+        , owed("10.77.0.1:80"; denied("net.address.private") and .dst_endpoint.ip == "10.77.0.1")
+        , owed("169.254.169.254:80"; denied("net.address.metadata") and .dst_endpoint.ip == "169.254.169.254")
+        , owed("datagram 1.2.3.4:7000"; denied("net.protocol.not_allowed") and .dst_endpoint.ip == "1.2.3.4" and .dst_endpoint.port == 7000)
+        , if $ipv6 then owed("[2001:db8::9]:80"; denied("net.address.literal") and .dst_endpoint.ip == "2001:db8::9") else empty end
+        ' "$(log_of "$1")"
+}
+
+all_hosts() { # NAME
+    run_hosts "$1"
+    ended 0
+    is "${output/%no IPv6/reached}" "name allowed.test 1.2.3.4
+http allowed.test reached
+https allowed.test reached
+raw allowed.test:7000 reached
+name denied.test 1.2.3.4
+http denied.test reached
+https denied.test reached
+raw allowed.test:7001 reached
+raw 1.2.3.4:80 reached
+raw 10.77.0.1:80 reached
+raw 169.254.169.254:80 reached
+datagram 1.2.3.4:7000 sent
+raw [2001:db8::9]:80 reached"
+    wait_for grep -qx 'datagram 7000' "$HOUSE/seen"
 }

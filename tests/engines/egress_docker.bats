@@ -8,7 +8,7 @@ load egress.bash
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    engine_begin dockerd docker containerd jq python3 iptables curl
+    engine_begin dockerd docker containerd jq python3 iptables openssl
     far_end
     dockerd_begin
 }
@@ -27,6 +27,13 @@ teardown() {
 }
 exec_in() { # NAME COMMAND...
     docker exec "$@"
+}
+
+# Without this one, the others could not fail.
+@test "without the wall the whole script gets out" {
+    RUNTIME=pinfold-unconfined
+    sleeper "$NAME" "${far_options[@]}"
+    all_hosts "$NAME"
 }
 
 @test "the default bridge" {

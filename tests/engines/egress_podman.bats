@@ -7,7 +7,7 @@ load egress.bash
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    engine_begin podman conmon jq python3 curl
+    engine_begin podman conmon jq python3 openssl
     podman_begin
     far_end
 }
@@ -30,6 +30,13 @@ teardown() {
 }
 exec_in() { # NAME COMMAND...
     podman exec "$@"
+}
+
+# Without this one, the others could not fail.
+@test "without the wall the whole script gets out" {
+    FLAGS=policy=unconfined
+    sleeper "$NAME" "${far_options[@]}"
+    all_hosts "$NAME"
 }
 
 @test "the default bridge" {

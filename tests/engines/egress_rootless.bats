@@ -8,7 +8,7 @@ load shepherd.bash
 bats_require_minimum_version 1.5.0
 
 setup_file() {
-    engine_begin podman conmon jq python3 curl newuidmap setpriv slirp4netns
+    engine_begin podman conmon jq python3 openssl newuidmap setpriv slirp4netns
     [ -z "$(getent passwd "$SHEPHERD")" ] || skip "uid $SHEPHERD is taken on this machine"
     shepherd_begin
     inside test -u "$(command -v newuidmap)" || skip "newuidmap is not setuid here"
@@ -35,6 +35,13 @@ exec_in() { # NAME COMMAND...
 # An ordinary user's records are below the user's home.
 log_of() { # LONG-ID
     echo "$HOUSE/home/.local/state/pinfold/$1.jsonl"
+}
+
+# Without this one, the next could not fail.
+@test "without the wall the whole script gets out" {
+    FLAGS=policy=unconfined
+    sleeper "$NAME" --network slirp4netns "${far_options[@]}"
+    all_hosts "$NAME"
 }
 
 @test "slirp4netns" {

@@ -128,6 +128,7 @@ make_image_root() { # DIR
     chown 1000:1000 "$1/home/user"
     chmod 1777 "$1/tmp" "$1/var/tmp"
     "${CC:-cc}" -O1 -static -o "$1/bin/reach" "$ENGINES/reach.c"
+    install -m 755 "$ENGINES/hosts" "$1/bin/hosts"
 }
 
 # A container that runs until it is killed; prints its id.
