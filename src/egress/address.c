@@ -27,7 +27,7 @@ static const struct range private_ipv4[] = {
     {{192, 0, 0}, 24}, {{192, 168}, 16}, {{198, 18}, 15}, {{224}, 4}, {{240}, 4}};
 
 static const struct range private_ipv6[] = {
-    {{0}, 127},                                 /* unspecified and loopback */
+    {{0x20, 0x01}, 32},                         /* Teredo: leads to an IPv4 address that it hides */
     {{0x00, 0x64, 0xff, 0x9b, 0x00, 0x01}, 48}, /* NAT64 for local use */
     {{0x01}, 64},                               /* discard */
     {{0xfc}, 7},
@@ -52,10 +52,14 @@ static bool ranges_have(const struct range *ranges, size_t count, const uint8_t 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
 static const uint8_t *embedded_ipv4(const uint8_t *address) {
-    static const struct range mapped = {{[10] = 0xff, [11] = 0xff}, 96};
-    static const struct range nat64 = {{0x00, 0x64, 0xff, 0x9b}, 96};
+    /* IPv4-mapped, NAT64 (RFC 6052), IPv4-translated (RFC 7915: what stateless translators lead to IPv4), and
+     * IPv4-compatible, :: and ::1 among them (RFC 4291 2.5.5.1: what automatic tunnels lead to IPv4). */
+    static const struct range at_the_end[] = {{{[10] = 0xff, [11] = 0xff}, 96},
+                                              {{0x00, 0x64, 0xff, 0x9b}, 96},
+                                              {{[8] = 0xff, [9] = 0xff}, 96},
+                                              {{0}, 96}};
     static const struct range six_to_four = {{0x20, 0x02}, 16};
-    if (range_has(&mapped, address) || range_has(&nat64, address))
+    if (ranges_have(at_the_end, COUNT(at_the_end), address))
         return address + 12;
     return range_has(&six_to_four, address) ? address + 2 : NULL;
 }

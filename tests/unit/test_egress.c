@@ -339,6 +339,13 @@ static void test_address_kinds(void **state) {
         {"64:ff9b::10.0.0.1", ADDRESS_PRIVATE},
         {"64:ff9b::1.2.3.4", ADDRESS_PUBLIC},
         {"2002:a9fe:a9fe::1", ADDRESS_METADATA},
+        {"::169.254.169.254", ADDRESS_METADATA},
+        {"::1.2.3.4", ADDRESS_PUBLIC},
+        {"::ffff:0:169.254.169.254", ADDRESS_METADATA},
+        {"::ffff:0:10.0.0.1", ADDRESS_PRIVATE},
+        {"::ffff:0:1.2.3.4", ADDRESS_PUBLIC},
+        {"2001:0:a9fe:a9fe::1", ADDRESS_PRIVATE},
+        {"2001:1::1", ADDRESS_PUBLIC},
         {"2002:a00:1::1", ADDRESS_PRIVATE},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

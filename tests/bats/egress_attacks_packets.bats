@@ -1,0 +1,158 @@
+#!/usr/bin/env bats
+# Ways past a list of allowed hosts by sockets, their options, and packets: from a sandbox with loopback alone, and from containers
+# with an interface, as engines give them, whose other end sees every packet.
+load egress_attacks
+
+setup_file() {
+    far_possible python3 || return 0
+    # shellcheck disable=SC2086 # one word an address
+    far_begin $FAR_PUBLIC 5.6.7.8 10.77.0.53
+    far_resolver 10.77.0.53
+    far_names --listen-address=10.77.0.53 --address=/allowed.test/5.6.7.8
+    far_sites "$FAR_PUBLIC 5.6.7.8"
+    far_server datagrams <<'PY'
+import select, socket, threading
+def welcome(listener):
+    while True:
+        with listener.accept()[0] as connection:
+            connection.sendall(b"reached")
+threading.Thread(target=welcome, args=(socket.create_server(("::", 7000), family=socket.AF_INET6, dualstack_ipv6=True),), daemon=True).start()
+sockets = []
+for family, address in (socket.AF_INET, "1.2.3.4"), (socket.AF_INET6, "2001:db8::1"):
+    sockets.append(socket.socket(family, socket.SOCK_DGRAM))
+    sockets[-1].bind((address, 443))
+print("ready", flush=True)
+while True:
+    for s in select.select(sockets, [], [])[0]:
+        s.sendto(b"reached", s.recvfrom(65536)[1])
+PY
+    # Every packet that comes in by an interface but for what the kernel itself sends (ARP, ICMPv6): where from, where to.
+    far_server packets <<'PY'
+import socket, struct
+s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.ntohs(3))
+s.setsockopt(socket.SOL_SOCKET, 33, 1 << 23)  # SO_RCVBUFFORCE
+print("ready", flush=True)
+while True:
+    data, place = s.recvfrom(65536)
+    if place[0] == "lo" and place[1] == 0x0800 and data[9] == 17 and data[20 + 2:20 + 4] == b"\0\x09" and place[2] != socket.PACKET_OUTGOING:
+        print("sign", data[28:].decode(), flush=True)
+    if place[0] == "lo" or place[2] == socket.PACKET_OUTGOING:
+        continue
+    if place[1] == 0x0800:
+        length = (data[0] & 15) * 4
+        first = not struct.unpack(">H", data[6:8])[0] & 0x1fff
+        protocol, source, target, rest = data[9], data[12:16], data[16:20], data[length:]
+    elif place[1] == 0x86dd:
+        protocol, source, target, rest, first = data[6], data[8:24], data[24:40], data[40:], True
+        if protocol == 58 or protocol == 0 and rest[0] == 58:
+            continue
+    else:
+        continue
+    family = socket.AF_INET if len(source) == 4 else socket.AF_INET6
+    ports = struct.unpack(">2H", rest[:4]) if first and protocol in (6, 17) and len(rest) >= 4 else ("-", "-")
+    print("packet", protocol, socket.inet_ntop(family, source), ports[0], socket.inet_ntop(family, target), ports[1], flush=True)
+PY
+}
+teardown_file() { far_end; }
+setup() {
+    setup_container
+    far_required
+    POLICY=''
+    hosts_are allowed.test
+}
+teardown() { teardown_container; }
+
+# -- loopback alone ---------------------------------------------------------------------------------------------------
+
+@test "attacks: sockets, from a sandbox with loopback alone" {
+    check_rows <<'ROWS'
+from_the_port_of_the_broker  worked  ECONNREFUSED/EADDRINUSE/EACCES  -
+reused_port                  worked  ECONNREFUSED  any:net.address.literal:1.2.3.4
+mark                         worked  EPERM  -
+device                       worked  ECONNREFUSED  any:net.address.literal:1.2.3.4
+ip_options                   worked  ECONNREFUSED  any:net.address.literal:1.2.3.4
+quic_literal                 worked  EPERM  any:net.protocol.not_allowed:1.2.3.4
+quic_allowed                 -       EPERM  any:net.protocol.not_allowed:198.18.0.1
+fragments                    worked  EPERM  any:net.protocol.not_allowed:1.2.3.4
+fragments_v6                 worked  EPERM  any:net.protocol.not_allowed:2001:db8::1
+extension_headers            worked  EPERM  -
+packet_socket                worked  EAFNOSUPPORT/EPERM  -
+raw_socket                   worked  EPERM  -
+ROWS
+}
+
+# -- containers with an interface ---------------------------------------------------------------------------------------
+
+# The bundle gets what an engine gives: a veth pair whose other end is in the far end, addresses, routes, a resolv.conf. And the
+# machine's /usr, for Python, and every capability, which the policy takes.
+connected() {
+    cat >"$WORK/join" <<'SH'
+#!/bin/bash
+set -e
+pid=$(jq -r .pid)
+ip link add "v$pid" address 02:00:00:00:00:01 type veth peer name eth0 netns "$pid"
+ip link set "v$pid" netns "$1"
+nsenter -n -t "$1" sh -ec "ip link set v$pid up; ip addr add 10.77.0.1/24 dev v$pid
+    for a in 2001:db8:77::1 fe80::1; do ip -6 addr add \$a/64 dev v$pid nodad; done"
+nsenter -n -t "$pid" sh -ec "ip link set eth0 up; ip addr add 10.77.0.2/24 dev eth0; ip -6 addr add 2001:db8:77::2/64 dev eth0 nodad
+    ip -6 addr add fe80::2/64 dev eth0 nodad; ip route replace default via 10.77.0.1; ip -6 route replace default via 2001:db8:77::1"
+SH
+    chmod 755 "$WORK/join"
+    echo "nameserver 10.77.0.53" >"$WORK/resolv.conf"
+    cp "$PINFOLD_TESTS/attack/egress.py" "$ROOT/home/"
+    privileged
+    configure --arg path "$WORK/join" --arg far "$FAR" --arg resolver "$WORK/resolv.conf" \
+        '.hooks.createRuntime = [{path: $path, args: ["join", $far], env: ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]}]
+         | .mounts += [{destination: "/etc/resolv.conf", type: "bind", source: $resolver, options: ["bind", "ro"]}]
+         | .mounts += [["/usr", "/usr"], ["/usr/lib", "/lib"], ["/usr/lib64", "/lib64"] | {destination: .[1], type: "bind", source: .[0], options: ["rbind", "ro"]}]'
+    printf 'version: 1\nnetwork:\n  allowed_hosts:\n%s\n' "$HOSTS" >"$WORK/policy.yaml"
+}
+# In the place of the sandbox that has loopback alone.
+attempt_in_container() { # POLICY NAME...
+    local outside=''
+    if [ "$1" = unconfined ]; then POLICY=unconfined outside=--outside; else POLICY=$WORK/policy.yaml; fi
+    ID=$PREFIX-$1
+    LOG=$LOGS/$ID.jsonl
+    new_bundle "$WORK/$1"
+    connected
+    # shellcheck disable=SC2086 # a word or none
+    command_is /usr/bin/python3 /home/egress.py $outside "${@:2}"
+    far_packets >"$WORK/packets.before"
+    LIMIT=100 pf_run 2>&1
+}
+# What has come to the far end that is neither for allowed.test nor a question of the broker's.
+far_packets() { # [LINE]: after so many lines
+    # loopback of the far end, which the listener sees too: what came before this has been read
+    local word=$RANDOM$RANDOM
+    in_far python3 -c 'import socket, sys; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"%d" % int(sys.argv[1]), ("127.0.0.1", 9))' "$word"
+    wait_for grep -qx "sign $word" "$FAR_WORK/packets.out"
+    grep '^packet' "$FAR_WORK/packets.out" | grep -vE ' (5.6.7.8 80|10.77.0.53 53)$' | tail -n "+$((${1-0} + 1))"
+}
+
+@test "attacks: sockets and packets, from a container with an interface" {
+    attempt_under() { attempt_in_container "$@"; }
+    check_rows <<'ROWS'
+reused_port        worked  ECONNREFUSED  any:net.address.literal:1.2.3.4
+literal            worked  ECONNREFUSED  any:net.address.literal:1.2.3.4
+literal_v6         worked  ECONNREFUSED  any:net.address.literal:2001:db8::1
+gateway            worked  ECONNREFUSED  any:net.address.private:10.77.0.1
+link_local         worked  ECONNREFUSED  any:net.address.private:fe80::1
+mark               worked  EPERM  -
+device_eth0        worked  ECONNREFUSED  any:net.address.literal:1.2.3.4
+ip_options         worked  ECONNREFUSED  any:net.address.literal:1.2.3.4
+quic_literal       worked  EPERM  any:net.protocol.not_allowed:1.2.3.4
+quic_allowed       -       EPERM  any:net.protocol.not_allowed:198.18.0.1  # nobody answers UDP there
+fragments          worked  EPERM  any:net.protocol.not_allowed:1.2.3.4
+fragments_v6       worked  EPERM  any:net.protocol.not_allowed:2001:db8::1
+extension_headers  worked  EPERM  -
+frame              worked  EAFNOSUPPORT/EPERM  -
+raw                worked  EPERM  -
+raw_fragments      worked  EPERM  -
+raw_extension      worked  EPERM  -
+ROWS
+    # Without the policy they came; since then nothing did.
+    contains "$(cat "$WORK/packets.before")" " 1.2.3.4 443"
+    contains "$(cat "$WORK/packets.before")" " fe80::1 7000"
+    run far_packets "$(wc -l <"$WORK/packets.before")"
+    is "$output" ""
+}
