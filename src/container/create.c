@@ -186,6 +186,7 @@ static struct error *state_begin(struct creation *creation) {
     state->log_path = hardened->confined ? memory_copy_string(creation->subject.log_path) : NULL;
     state->confined = hardened->confined;
     state->wall = hardened->wall;
+    state->observed = hardened->reached_observed;
     network_aliases_read(prepared->policy, hardened, &state->host_aliases);
     network_wall_of(prepared->policy, &state->host_aliases, &creation->network);
     state->wall_opened = hardened->wall && network_has_openings(prepared->policy);
@@ -449,6 +450,8 @@ static struct error *warden_begin(struct creation *creation) {
                                .policy_origin = creation->prepared.policy->origin,
                                .on_denied = creation->prepared.policy->on_denied_action,
                                .init_pid = creation->pid,
+                               .network_open = hardened->reached_observed,
+                               .network_unobserved = !creation->prepared.policy->observe_network,
                                .rules = {.denied = hardened->denied, .observed = hardened->observed}};
     if (creation->broker_channel[0] >= 0) {
         plan.hosts = creation->prepared.policy->allowed_hosts.values;

@@ -165,6 +165,12 @@ static void network_add(struct enforcement *out, const struct hardened *hardened
                         const struct policy *policy) {
     if (!hardened->wall) {
         mechanism_add(out, "network wall", "off", "network.mode: open");
+        if (hardened->reached_observed)
+            mechanism_add(
+                out, "reached hosts", "enforced",
+                "nf_tables rules of the network namespace log the first packet of each flow that leaves");
+        else if (!policy->observe_network)
+            mechanism_add(out, "reached hosts", "off", "observe.network: false");
         return;
     }
     mechanism_add(out, "network wall", "enforced",

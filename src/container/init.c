@@ -46,7 +46,33 @@ static struct error *loopback_up(void) {
     return NULL;
 }
 
+/* Records of what is reached are a built-in observer: without it the container runs, and that is recorded. */
+static struct error *observers_build(const struct init_plan *plan) {
+    bool joined = false;
+    struct wall_sockets sockets = WALL_SOCKETS_NONE;
+    struct error *error = wall_observe(plan->network, &joined);
+    if (error == NULL)
+        error = wall_open_sockets(&sockets);
+    if (error == NULL) {
+        error = warden_give_sockets(plan->channel, &sockets);
+        wall_close_sockets(&sockets);
+        return error;
+    }
+    if (error->kind == ERROR_REFUSED || plan->hardened->reached_must)
+        return error;
+    memory_owned char *message =
+        text_formatted("What is reached over the network is not recorded: %s", error->message);
+    const struct warden_change change = {.reason = "mechanism.unavailable",
+                                         .subject = "reached hosts",
+                                         .message = message,
+                                         .rule = "observe.network: true"};
+    error_free(error);
+    return warden_give_change(plan->channel, NULL, &change);
+}
+
 static struct error *wall_build(const struct init_plan *plan) {
+    if (!plan->hardened->wall)
+        return observers_build(plan);
     bool joined = false;
     uint32_t mark = 0;
     TRY(wall_raise(plan->network, &joined, &mark));
@@ -65,13 +91,14 @@ static struct error *wall_build(const struct init_plan *plan) {
 
 struct error *init_in_stage(void *data) {
     const struct init_plan *plan = data;
-    if (!plan->hardened->wall || !namespace_plan_joins(plan->namespaces, CLONE_NEWNET))
+    if ((!plan->hardened->wall && !plan->hardened->reached_observed) ||
+        !namespace_plan_joins(plan->namespaces, CLONE_NEWNET))
         return NULL;
     /* This process is in the namespace already: a delete that takes the wall down either sees it or is done.
      */
     fd_owned int lock = -1;
     TRY(container_lock_walls(plan->state_directory, &lock));
-    return error_context(wall_build(plan), "network wall");
+    return error_context(wall_build(plan), plan->hardened->wall ? "network wall" : "records of the network");
 }
 
 static struct error *network_prepare(const struct init_plan *plan) {
@@ -79,7 +106,9 @@ static struct error *network_prepare(const struct init_plan *plan) {
         return NULL;
     if (plan->hardened->wall)
         return error_context(wall_build(plan), "network wall");
-    return loopback_up();
+    TRY(loopback_up());
+    return plan->hardened->reached_observed ? error_context(wall_build(plan), "records of the network")
+                                            : NULL;
 }
 
 /* ---- the root file system ---- */

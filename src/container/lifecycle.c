@@ -284,7 +284,7 @@ static bool has_processes(uint64_t network_inode) {
 
 static struct error *wall_take_down(const struct container *container) {
     const struct container_state *state = container->state;
-    if (!state->wall || state->network_path == NULL)
+    if ((!state->wall && !state->observed) || state->network_path == NULL)
         return NULL;
     fd_owned int lock = -1;
     TRY(container_lock_walls(container->directory, &lock));

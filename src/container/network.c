@@ -30,7 +30,8 @@ void network_wall_of(const struct policy *policy, const struct string_list *alia
                                  .allowed_hosts = network_has_broker(policy) ? &policy->allowed_hosts : NULL,
                                  .aliases = aliases,
                                  .uplink_elsewhere = policy->uplink == POLICY_UPLINK_HOST,
-                                 .inbound_denied = policy->inbound == POLICY_ACCESS_DENY};
+                                 .inbound_denied = policy->inbound == POLICY_ACCESS_DENY,
+                                 .open = policy->network_mode == POLICY_NETWORK_OPEN};
 }
 
 void network_wall_clear(struct wall_network *network) {

@@ -46,6 +46,7 @@ static const struct schema_field state_fields[] = {
     STRING(OPTIONAL, "logPath", container_state, log_path),
     BOOL(OPTIONAL, "confined", container_state, confined),
     BOOL(OPTIONAL, "wall", container_state, wall),
+    BOOL(OPTIONAL, "observed", container_state, observed),
     STRINGS(OPTIONAL, "hostAliases", container_state, host_aliases),
     BOOL(OPTIONAL, "wallOpened", container_state, wall_opened),
     BOOL(OPTIONAL, "noHooks", container_state, no_hooks),

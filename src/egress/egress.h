@@ -17,6 +17,7 @@ struct wall_network {
     const struct string_list *aliases;       /* of names of these hosts (host_alias.h), or NULL */
     bool uplink_elsewhere;                   /* the broker dials from another namespace (uplink: host) */
     bool inbound_denied;
+    bool open; /* nothing is denied: what goes out is observed (wall_observe) */
 };
 
 /* Sockets that live in the container's network namespace and are handed to the warden; -1 for none. */
@@ -36,6 +37,11 @@ struct wall_sockets {
  * ports (broker_sockets.h), and what has *mark may leave. */
 fallible wall_raise(const struct wall_network *network, bool *joined, uint32_t *mark);
 
+/* `create`, for network->open: nothing is denied, and the first packet of each flow that leaves goes to the
+ * packet log. The table has the same name and identity as a wall's, so that no container of another policy
+ * joins. */
+fallible wall_observe(const struct wall_network *network, bool *joined);
+
 /* `start`: looks at the namespace as the engine has left it. With lo alone: local default routes (with a
  * preferred source) make every address reach the rules. With interfaces: rules that keep inbound replies and
  * loopback working and deny the rest, and a netdev egress chain against packet sockets on each interface
@@ -50,11 +56,11 @@ fallible wall_verify(const struct wall_network *network);
 fallible wall_open_sockets(struct wall_sockets *out);
 void wall_close_sockets(struct wall_sockets *sockets);
 
-/* How many attempts the wall has denied (initial SYNs and datagrams, not retransmissions), and how many of
- * these it put into the packet log; denied - logged were never shown to anybody. `rules` is
- * wall_sockets.rules, or -1 for a socket of the calling thread's namespace. The kernel wants CAP_NET_ADMIN
- * over that namespace at the call. */
-fallible wall_counters_read(int rules, uint64_t *denied, uint64_t *logged);
+/* How many attempts the wall has denied (initial SYNs and datagrams, not retransmissions), or, with `open`,
+ * how many flows have begun; and how many of these it put into the packet log; the others were never shown to
+ * anybody. `rules` is wall_sockets.rules, or -1 for a socket of the calling thread's namespace. The kernel
+ * wants CAP_NET_ADMIN over that namespace at the call. */
+fallible wall_counters_read(int rules, bool open, uint64_t *counted, uint64_t *logged);
 
 /* Takes our table (and netdev table) out of a namespace that outlives the container. Absent is fine. */
 fallible wall_remove(void);
@@ -69,6 +75,7 @@ fallible packet_log_bind(int packet_log, bool *bound);
 /* One denied packet as the kernel logged it. */
 struct denied_packet {
     bool held;    /* a TCP SYN that waits for an answer; else the kernel has answered already */
+    bool let_out; /* nothing was denied: the first packet of a flow */
     int family;   /* AF_INET, AF_INET6 */
     int protocol; /* IPPROTO_TCP, ... */
     uint8_t source[16], destination[16];    /* network order; 4 bytes for AF_INET */

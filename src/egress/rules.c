@@ -11,14 +11,13 @@
 #include "base/memory.h"
 #include "egress/host_rules.h"
 #include "egress/matches.h"
+#include "egress/observing.h"
 
 #define SET_HELD "held"
 /* A SYN is sent again after one second; an answer that has not come by then never comes. */
 #define HELD_TIMEOUT_MS 4000
 /* At most 400 + 4 x 200 are held at once; more room than that, since the kernel sweeps the set lazily. */
 #define HELD_SIZE 8192
-#define LOG_RATE 200
-#define LOG_BURST 400
 
 /* Source port, destination port and sequence number: the first 8 bytes of the TCP header, in both families. A
  * SYN that is sent again has the same; a new attempt, even from the same port, has another initial sequence
@@ -182,7 +181,7 @@ static void denial_rules(struct wall_plan *plan) {
     rule = rule_begin(plan, "attempt", "counted");
     nft_count(rule, WALL_COUNTER_DENIED);
     rule = rule_begin(plan, "attempt", "held below the rate");
-    nft_limit(rule, LOG_RATE, LOG_BURST);
+    nft_limit(rule, WALL_LOG_RATE, WALL_LOG_BURST);
     load_attempt(rule);
     nft_add_to_set(rule, SET_HELD, REGISTER_A);
     nft_count(rule, WALL_COUNTER_LOGGED);
@@ -194,7 +193,7 @@ static void denial_rules(struct wall_plan *plan) {
     rule = rule_begin(plan, "refuse", "counted");
     nft_count(rule, WALL_COUNTER_DENIED);
     rule = rule_begin(plan, "refuse", "logged below the rate");
-    nft_limit(rule, LOG_RATE, LOG_BURST);
+    nft_limit(rule, WALL_LOG_RATE, WALL_LOG_BURST);
     nft_count(rule, WALL_COUNTER_LOGGED);
     nft_log(rule, WALL_LOG_GROUP, WALL_PREFIX_DENIED, WALL_SNAP_LENGTH);
     rule = rule_begin(plan, "refuse", "refused, TCP");
@@ -235,6 +234,10 @@ static void egress_plan(struct wall_plan *plan, uint32_t mark, const struct link
 void wall_plan_make(struct wall_plan *plan, enum wall_variant variant, uint32_t mark,
                     const struct link_list *links, const struct wall_openings *openings) {
     *plan = (struct wall_plan){.variant = variant, .openings = openings};
+    if (variant == WALL_NONE) {
+        observing_rules(plan);
+        return;
+    }
     /* The order is the order of the rules below: a dump lists rules chain by chain as the chains were made.
      */
     plan->chains[plan->chain_count++] =
@@ -275,9 +278,11 @@ static bool plan_has_egress(const struct wall_plan *plan) {
 void wall_plan_put_new(const struct wall_plan *plan, struct netlink_batch *batch, const void *user_data,
                        size_t user_data_length) {
     nft_table_add(batch, NFPROTO_INET, WALL_TABLE, user_data, user_data_length, NLM_F_EXCL);
-    nft_counter_add(batch, NFPROTO_INET, WALL_TABLE, WALL_COUNTER_DENIED);
+    nft_counter_add(batch, NFPROTO_INET, WALL_TABLE,
+                    plan->variant == WALL_NONE ? WALL_COUNTER_LET_OUT : WALL_COUNTER_DENIED);
     nft_counter_add(batch, NFPROTO_INET, WALL_TABLE, WALL_COUNTER_LOGGED);
-    nft_set_add(batch, NFPROTO_INET, WALL_TABLE, SET_HELD, 8, HELD_TIMEOUT_MS, HELD_SIZE);
+    if (plan->variant != WALL_NONE)
+        nft_set_add(batch, NFPROTO_INET, WALL_TABLE, SET_HELD, 8, HELD_TIMEOUT_MS, HELD_SIZE);
     if (plan->openings != NULL)
         host_rules_put_sets(plan->openings, batch);
     for (size_t i = 0; i < plan->chain_count; i++)

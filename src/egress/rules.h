@@ -11,14 +11,20 @@
 #define WALL_LOG_GROUP 20594 /* "Pr"; one holder a group and network namespace */
 #define WALL_PREFIX_HELD "pinfold held"
 #define WALL_PREFIX_DENIED "pinfold denied"
+#define WALL_PREFIX_LET_OUT "pinfold let out"
 #define WALL_COUNTER_DENIED "denied"
+#define WALL_COUNTER_LET_OUT "let_out"
 #define WALL_COUNTER_LOGGED "logged"
 /* A DNS question with the longest name, over IPv6. */
 #define WALL_SNAP_LENGTH 320
 
+#define WALL_LOG_RATE 200
+#define WALL_LOG_BURST 400
+
 #define WALL_BEFORE_TRACKING (-300) /* NF_IP_PRI_RAW; connection tracking is at -200 */
 
 enum wall_variant {
+    WALL_NONE,       /* nothing is denied, new flows are observed */
     WALL_ALONE,      /* depends on no interface: nothing but loopback addresses */
     WALL_INTERFACES, /* also replies to inbound connections, and the container's own addresses */
     WALL_EGRESS      /* the same, and a netdev egress chain that lets only marked packets out */

@@ -78,7 +78,8 @@ static struct error *elements_write(int socket, const struct wall_openings *open
     return NULL;
 }
 
-struct error *wall_raise(const struct wall_network *network, bool *joined, uint32_t *mark) {
+static struct error *put_or_join(const struct wall_network *network, enum wall_variant variant, bool *joined,
+                                 uint32_t *mark) {
     *joined = false;
     const char *digest = network->digest;
     size_t length = strlen(digest);
@@ -103,7 +104,7 @@ struct error *wall_raise(const struct wall_network *network, bool *joined, uint3
     TRY(wall_openings_make(network, &openings, &needed));
     const struct wall_openings *opened = needed ? &openings : NULL;
     wall_plan_owned struct wall_plan plan = {0};
-    wall_plan_make(&plan, WALL_ALONE, identity.mark, NULL, opened);
+    wall_plan_make(&plan, variant, identity.mark, NULL, opened);
     netlink_batch_owned struct netlink_batch batch = {0};
     nft_batch_begin(&batch);
     wall_plan_put_new(&plan, &batch, data, data_length);
@@ -118,6 +119,16 @@ struct error *wall_raise(const struct wall_network *network, bool *joined, uint3
     TRY(join(socket, digest, mark));
     *joined = true;
     return NULL;
+}
+
+struct error *wall_raise(const struct wall_network *network, bool *joined, uint32_t *mark) {
+    return put_or_join(network, WALL_ALONE, joined, mark);
+}
+
+struct error *wall_observe(const struct wall_network *network, bool *joined) {
+    const struct wall_network bare = {.digest = network->digest};
+    uint32_t unused;
+    return put_or_join(&bare, WALL_NONE, joined, &unused);
 }
 
 static struct error *plan_write(int socket, const struct wall_plan *plan, bool netdev) {
@@ -289,12 +300,14 @@ void wall_close_sockets(struct wall_sockets *sockets) {
     *sockets = WALL_SOCKETS_NONE;
 }
 
-struct error *wall_counters_read(int rules, uint64_t *denied, uint64_t *logged) {
+struct error *wall_counters_read(int rules, bool open, uint64_t *counted, uint64_t *logged) {
     fd_owned int own = -1;
     if (rules < 0)
         TRY(netlink_open(NETLINK_NETFILTER, &own));
     int socket = rules < 0 ? own : rules;
-    /* `logged` first: whatever comes between the two reads is then too much denied, never too much logged. */
+    /* `logged` first: whatever comes between the two reads is then too much counted, never too much logged.
+     */
     TRY(nft_counter_read(socket, NFPROTO_INET, WALL_TABLE, WALL_COUNTER_LOGGED, logged));
-    return nft_counter_read(socket, NFPROTO_INET, WALL_TABLE, WALL_COUNTER_DENIED, denied);
+    return nft_counter_read(socket, NFPROTO_INET, WALL_TABLE,
+                            open ? WALL_COUNTER_LET_OUT : WALL_COUNTER_DENIED, counted);
 }

@@ -104,7 +104,7 @@ static fallible harden_all(const struct policy *policy, const struct facts *fact
     harden_annotations(policy, hardened);
     TRY(harden_policy_files(policy, facts, hardened));
     TRY(harden_namespaces(policy, facts, hardened));
-    harden_network(policy, hardened);
+    TRY(harden_network(policy, facts, hardened));
     TRY(harden_mounts(policy, facts, hardened));
     harden_writable_mounts(policy, facts, hardened);
     harden_rootfs(policy, facts, hardened);

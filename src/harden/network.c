@@ -1,7 +1,44 @@
+#include <string.h>
+
 #include "harden/parts.h"
 
+/* What joins the machine's network namespace, or has none of its own. */
+static bool has_own_network(const struct oci_linux *linux_config, const struct facts *facts) {
+    for (size_t i = 0; i < linux_config->namespaces_count && i < facts->namespaces_count; i++)
+        if (strcmp(linux_config->namespaces[i].type, "network") == 0)
+            return !facts->namespace_is_host[i];
+    return false;
+}
+
+/* Nothing is denied; hosts that are reached are recorded by rules, which nobody puts into the machine's own
+ * namespace. */
+static fallible observe(const struct policy *policy, const struct facts *facts, struct hardened *hardened) {
+    static const char key[] = "observe.network";
+    bool must = policy->origins[POLICY_OBSERVE_NETWORK] != NULL &&
+                !string_list_contains(&policy->best_effort.values, key);
+    if (!policy->observe_network)
+        return NULL;
+    if (has_own_network(harden_linux(hardened), facts)) {
+        hardened->reached_observed = true;
+        hardened->reached_must = must;
+        return NULL;
+    }
+    if (must)
+        return error_new(
+            ERROR_UNAVAILABLE,
+            "observe.network, written in %s, needs a network namespace of the container's own, and this "
+            "one uses the host's; take the line out, or let it be missing: enforcement: {best_effort: [%s]}",
+            policy_origin(policy, POLICY_OBSERVE_NETWORK), key);
+    harden_note(
+        hardened, CHANGE_DEGRADED, "linux.namespaces", "reached hosts", "mechanism.unavailable",
+        "observe.network: true", NULL,
+        "What is reached over the network is not recorded: the container uses the host's network, where "
+        "no rules are put.");
+    return NULL;
+}
+
 /* `none` is a wall with no host in it: whatever interface the engine adds leads nowhere. */
-void harden_network(const struct policy *policy, struct hardened *hardened) {
+fallible harden_network(const struct policy *policy, const struct facts *facts, struct hardened *hardened) {
     hardened->wall = policy->network_mode != POLICY_NETWORK_OPEN;
     const struct oci_linux *linux_config = harden_linux(hardened);
     /* A device is no more than an interface that the engine would add by a hook. The wall stands before it
@@ -13,4 +50,5 @@ void harden_network(const struct policy *policy, struct hardened *hardened) {
                     "The device is moved behind the network wall: nothing goes out through it but what the "
                     "policy %s allows.",
                     policy->name);
+    return hardened->wall ? NULL : observe(policy, facts, hardened);
 }

@@ -80,7 +80,7 @@ void harden_limits(const struct policy *policy, struct hardened *hardened);
 void harden_seccomp(const struct policy *policy, struct hardened *hardened);
 
 /* network.c */
-void harden_network(const struct policy *policy, struct hardened *hardened);
+fallible harden_network(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
 
 /* harden.c */
 /* "linux" of the config, made where it is absent. */

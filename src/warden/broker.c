@@ -292,6 +292,8 @@ static void record_denied(struct warden_context *context, const struct broker_re
 /* A record that cannot be written is counted by the log. */
 static void record_allowed(struct warden_context *context, const struct broker_report *report,
                            struct record_event *event) {
+    if (context->plan->network_unobserved)
+        return;
     text_owned struct text message = {0};
     memory_owned char *rule = rule_of(context, report, &event->rule_origin);
     event->rule = rule;

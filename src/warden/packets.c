@@ -203,6 +203,26 @@ static void explain(struct warden_context *context, const struct denied_packet *
     event->remedy = remedy->length > 0 ? text_string(remedy) : NULL;
 }
 
+/* Nothing was denied: the first packet of a flow. Whether somebody answers is not known. */
+static void record_let_out(struct warden_context *context, const struct denied_packet *packet,
+                           struct record_event *event) {
+    char place[ADDRESS_TEXT_SIZE];
+    address_write(packet->family, packet->destination, packet->destination_port, place);
+    text_owned struct text message = {0};
+    append_process(&message, event->process);
+    if (packet->protocol == IPPROTO_TCP)
+        text_format(&message, " connected to %s", place);
+    else
+        text_format(&message, " sent a packet to %s (%s)", place, event->protocol);
+    event->activity_id = 1;
+    event->action = RECORD_ALLOWED;
+    event->reason = "net.connection.opened";
+    event->rule = "network.mode: open";
+    event->rule_origin = context->policy_origin;
+    event->message = text_string(&message);
+    error_ignore(record_write(context->log, event)); /* counted by the log */
+}
+
 /* -- one packet -- */
 
 static void packet_handle(const struct denied_packet *packet, void *data) {
@@ -236,10 +256,14 @@ static void packet_handle(const struct denied_packet *packet, void *data) {
                                  .protocol = protocol_name(packet->protocol, room),
                                  .protocol_number = packet->protocol,
                                  .suppressed = observer->suppressed};
-    text_owned struct text message = {0}, remedy = {0};
-    explain(context, packet, &event, &message, &remedy);
     observer->suppressed = 0;
-    denial_record(context, &event);
+    if (packet->let_out) {
+        record_let_out(context, packet, &event);
+    } else {
+        text_owned struct text message = {0}, remedy = {0};
+        explain(context, packet, &event, &message, &remedy);
+        denial_record(context, &event);
+    }
     record_process_clear(&process);
 }
 
@@ -251,7 +275,8 @@ static void counters_look(struct warden_context *context, bool now) {
         (!now && observer->counters_read_ms != 0 && time - observer->counters_read_ms < COUNTERS_INTERVAL_MS))
         return;
     uint64_t denied = 0, logged = 0;
-    struct error *error = wall_counters_read(context->wall.rules, &denied, &logged);
+    struct error *error =
+        wall_counters_read(context->wall.rules, context->plan->network_open, &denied, &logged);
     if (error != NULL) {
         observer->counters_closed = true;
         error_free(error);
@@ -304,16 +329,16 @@ void packets_close(struct warden_context *context) {
         counters_look(context, true);
     if (observer->suppressed > 0 && context->log != NULL) {
         text_owned struct text message = {0};
-        text_format(
-            &message,
-            "%llu further attempts to reach the network were denied faster than they could be recorded",
-            (unsigned long long)observer->suppressed);
+        bool open = context->plan->network_open;
+        text_format(&message,
+                    "%llu further attempts to reach the network were %s faster than they could be recorded",
+                    (unsigned long long)observer->suppressed, open ? "made" : "denied");
         struct record_event event = {.class_id = RECORD_FINDING,
                                      .activity_id = 1,
-                                     .action = RECORD_DENIED,
+                                     .action = open ? RECORD_OBSERVED : RECORD_DENIED,
                                      .reason = "log.suppressed",
                                      .message = text_string(&message),
-                                     .rule = "network.allowed_hosts: []",
+                                     .rule = open ? "network.mode: open" : "network.allowed_hosts: []",
                                      .rule_origin = context->policy_origin,
                                      .subject = "network",
                                      .suppressed = observer->suppressed};

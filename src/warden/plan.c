@@ -28,6 +28,8 @@ static const struct schema_field plan_fields[] = {
     INT64(REQUIRED, "initPid", warden_plan, init_pid),
     STRINGS(OPTIONAL, "decoys", warden_plan, decoys),
     STRINGS(OPTIONAL, "readable", warden_plan, readable),
+    BOOL(OPTIONAL, "networkOpen", warden_plan, network_open),
+    BOOL(OPTIONAL, "networkUnobserved", warden_plan, network_unobserved),
     STRINGS(OPTIONAL, "hosts", warden_plan, hosts),
     STRINGS(OPTIONAL, "hostsOrigins", warden_plan, hosts_origins),
     OBJECTS(OPTIONAL, "changes", warden_plan, changes, warden_change, change_schema),

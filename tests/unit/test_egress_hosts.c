@@ -283,7 +283,7 @@ static int attempt_marked(uint32_t mark, const char *address, uint16_t port) {
 
 static uint64_t denials(void) {
     uint64_t denied = 0, logged = 0;
-    CHECK_OK(wall_counters_read(-1, &denied, &logged));
+    CHECK_OK(wall_counters_read(-1, false, &denied, &logged));
     return denied;
 }
 

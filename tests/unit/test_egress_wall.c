@@ -204,7 +204,7 @@ static void body_unanswered(void) {
     CHECK(attempt(SOCK_DGRAM, "127.0.0.1", 53) == 0);
     CHECK(milliseconds() - before < 500);
     uint64_t denied = 0, logged = 0;
-    CHECK_OK(wall_counters_read(-1, &denied, &logged));
+    CHECK_OK(wall_counters_read(-1, false, &denied, &logged));
     CHECK(denied == 4 && logged == 4); /* attempts, not packets: the retransmission is not counted */
 }
 
@@ -310,7 +310,7 @@ static void body_flood(void) {
     }
     CHECK(answer_until(child, &state) == 0);
     uint64_t denied = 0, logged = 0;
-    CHECK_OK(wall_counters_read(state.sockets.rules, &denied, &logged));
+    CHECK_OK(wall_counters_read(state.sockets.rules, false, &denied, &logged));
     CHECK(denied == 5000);
     CHECK(logged >= 400 && logged < 5000 && state.held == logged && state.attributed == logged);
     wall_close_sockets(&state.sockets);

@@ -1,0 +1,125 @@
+#!/usr/bin/env bats
+# network.mode: none and open, network.inbound: what they let through, and what they record of it.
+load helpers
+load egress_world
+
+setup() { setup_container; setup_world; }
+teardown() { teardown_world; teardown_container; }
+
+mode() { # MODE [MORE-LINES]
+    printf 'version: 1\nnetwork:\n  mode: %s\n%s\n' "$1" "${2-}" >"$POLICY"
+}
+# A process that connects, sends a datagram, and stays until it has been looked at.
+python_is() { # TEXT
+    command_is /usr/bin/python3 -c "$1"
+}
+
+@test "network.mode: open: everything is reached, and each new flow is recorded once with its process" {
+    world
+    connected
+    mode open
+    python_is '
+import socket, time
+stream = socket.create_connection(("1.2.3.4", 80))
+stream.sendall(b"GET / HTTP/1.0\r\n\r\n")
+print(stream.recv(9).decode())
+again = socket.create_connection(("1.2.3.4", 80))
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(5):
+    datagrams.sendto(b"x", ("1.2.3.4", 9999))
+inside = socket.create_server(("127.0.0.1", 9000))
+socket.create_connection(("127.0.0.1", 9000))
+time.sleep(1)'
+    run pf_run
+    is "$output" "HTTP/1.1 "
+    has_record net.connection.opened '.action == "Allowed" and .activity_name == "Open" and .dst_endpoint.ip == "1.2.3.4"
+        and .dst_endpoint.port == 80 and .connection_info.protocol_name == "tcp" and .firewall_rule.name == "network.mode: open"
+        and .actor.process.file.name[0:6] == "python" and (.actor.process.cmd_line | contains("socket"))'
+    has_record net.connection.opened '.dst_endpoint.port == 9999 and .connection_info.protocol_name == "udp" and (.count // 1) == 1'
+    is "$(records '.status_detail == "net.connection.opened" and .dst_endpoint.port == 80' | jq -s 'map(.count // 1) | add')" 2
+    is "$(records '.dst_endpoint.port == 9000' | wc -l)" 0
+    is "$(records '.action == "Denied" and (.status_detail | startswith("net."))' | wc -l)" 0
+}
+
+@test "network.mode: open: what comes faster than it can be recorded is counted, and nothing is held up" {
+    world
+    connected
+    mode open
+    python_is '
+import socket, time
+datagrams = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for i in range(900)]
+for datagram in datagrams:
+    datagram.sendto(b"x", ("1.2.3.4", 9999))
+print("sent", flush=True)
+time.sleep(1)'
+    run pf_run
+    is "$output" sent
+    is "$(records '.dst_endpoint.port == 9999 or .status_detail == "log.suppressed"' |
+        jq -s 'map((if .dst_endpoint.port == 9999 then .count // 1 else 0 end) + (.unmapped.suppressed // 0)) | add')" 900
+}
+
+@test "observe.network: false: with network.mode: open nothing of it is recorded, and no rule stands" {
+    world
+    connected
+    mode open 'observe: {network: false}'
+    python_is '
+import socket, time
+print(socket.create_connection(("1.2.3.4", 80)) and "reached", flush=True)
+time.sleep(0.3)'
+    run pf_run
+    is "$output" reached
+    is "$(records '.class_uid == 4001' | wc -l)" 0
+}
+
+@test "network.mode: open on the host's network: no rule is put there, and a record says what is missing" {
+    configure '.linux.namespaces |= map(select(.type != "network"))'
+    mode open
+    command_is true
+    pf_run
+    has_record mechanism.unavailable '.finding_info.title | contains("is not recorded: the container uses the host'"'"'s network")'
+    is "$(jq -r '.mechanisms[] | select(.name == "reached hosts").state' <<<"$(pf explain --bundle "$BUNDLE" --json)")" unavailable
+    ! /usr/sbin/nft list tables 2>/dev/null | grep -q pinfold
+    pf delete "$ID" || :
+    mode open 'observe: {network: true}'
+    run pf_run
+    [ "$status" = 1 ]
+    contains "$output" "observe.network, written in $POLICY:4:"
+    contains "$output" "best_effort: [observe.network]"
+}
+
+@test "network.mode: open: a container of another network policy does not join" {
+    mode open
+    command_is sleep 1000
+    pf_create
+    first=$ID
+    pid=$(state_of .pid)
+    new_bundle "$WORK/second"
+    joins "$pid"
+    ID=$first-b
+    mode allowlist
+    run pf_run
+    contains "$output" net.namespace.shared
+    mode open
+    command_is true
+    pf_run
+}
+
+@test "network.mode: open: what shows the flows goes with the last container of a namespace that stays" {
+    [ -x /usr/sbin/nft ] || skip "needs nft"
+    unshare -n sleep 300 3>&- >/dev/null 2>&1 &
+    OUTSIDE=$!
+    wait_for bash -c "[ \"\$(readlink /proc/$OUTSIDE/ns/net)\" != \"$(readlink /proc/self/ns/net)\" ]"
+    touch "$WORK/net"
+    mount --bind "/proc/$OUTSIDE/ns/net" "$WORK/net"
+    kill "$OUTSIDE"
+    wait "$OUTSIDE" || :
+    OUTSIDE=''
+    configure --arg path "$WORK/net" '.linux.namespaces |= map(if .type == "network" then .path = $path else . end)'
+    mode open
+    start_sleeper
+    nsenter --net="$WORK/net" nft list table inet pinfold >"$WORK/rules"
+    contains "$(cat "$WORK/rules")" "let out"
+    pf delete --force "$ID"
+    is "$(nsenter --net="$WORK/net" nft list tables)" ""
+    umount "$WORK/net"
+}
