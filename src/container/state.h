@@ -30,7 +30,7 @@ struct container_state {
     char *log_path; /* NULL: nothing is recorded */
     bool confined;
     bool wall;
-    bool observed; /* no wall: rules that show what is reached */
+    bool observed;                   /* no wall: rules that show what is reached */
     struct string_list host_aliases; /* egress/host_alias.h */
     bool wall_opened;   /* it lets something through, or less in: start needs the policy for it */
     bool no_hooks;      /* the stored config.json need not be read to find none */

@@ -1,5 +1,6 @@
 #include "policy/resolve.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -392,6 +393,39 @@ static void uplink_default(struct policy *policy) {
     memory_replace_string(&policy->origins[POLICY_NETWORK_UPLINK], "pinfold sandbox");
 }
 
+/* The file of an origin "FILE:LINE:COLUMN"; 0 for an origin that is none. */
+static size_t origin_file_length(const char *origin) {
+    size_t length = strlen(origin);
+    for (int part = 0; part < 2; part++) {
+        size_t digits = 0;
+        while (digits < length && isdigit((unsigned char)origin[length - 1 - digits]))
+            digits++;
+        if (digits == 0 || digits + 1 >= length || origin[length - 1 - digits] != ':')
+            return 0;
+        length -= digits + 1;
+    }
+    return length;
+}
+
+/* A later or narrower `none` closes what others have listed; a file that says both at once does not say what
+ * is meant. */
+static struct error *none_check(const struct policy *policy) {
+    const char *mode = policy_origin(policy, POLICY_NETWORK_MODE);
+    size_t length = origin_file_length(mode);
+    for (size_t i = 0;
+         policy->network_mode == POLICY_NETWORK_NONE && length > 0 && i < policy->allowed_hosts.values.count;
+         i++) {
+        const char *origin = policy_list_origin(&policy->allowed_hosts, i);
+        if (origin_file_length(origin) == length && strncmp(origin, mode, length) == 0)
+            return error_new(
+                ERROR_INVALID,
+                "%s: network.mode: none lets nothing out, and %s allows %s; leave one of them out, or write "
+                "mode: allowlist",
+                mode, origin, policy->allowed_hosts.values.items[i]);
+    }
+    return NULL;
+}
+
 static struct error *resolve(struct resolution *resolution, const struct policy_request *request,
                              struct policy **policy) {
     TRY(policy_select("agent", policy));
@@ -407,6 +441,7 @@ static struct error *resolve(struct resolution *resolution, const struct policy_
         TRY(layer_named(resolution, request->given, policy));
     if (request->annotations != NULL)
         TRY(layer_annotations(resolution, request->annotations, policy));
+    TRY(none_check(*policy));
     if (request->sandbox)
         uplink_default(*policy);
     finish(resolution, *policy);

@@ -78,7 +78,9 @@ time.sleep(0.3)'
     pf_run
     has_record mechanism.unavailable '.finding_info.title | contains("is not recorded: the container uses the host'"'"'s network")'
     is "$(jq -r '.mechanisms[] | select(.name == "reached hosts").state' <<<"$(pf explain --bundle "$BUNDLE" --json)")" unavailable
-    ! /usr/sbin/nft list tables 2>/dev/null | grep -q pinfold
+    if [ -x /usr/sbin/nft ]; then
+        lacks "$(/usr/sbin/nft list tables)" pinfold
+    fi
     pf delete "$ID" || :
     mode open 'observe: {network: true}'
     run pf_run
@@ -122,4 +124,39 @@ time.sleep(0.3)'
     pf delete --force "$ID"
     is "$(nsenter --net="$WORK/net" nft list tables)" ""
     umount "$WORK/net"
+}
+
+@test "network.mode: none: no broker runs, nothing leaves whatever the engine adds, and each attempt is recorded" {
+    world
+    connected
+    comms() { cat /proc/[0-9]*/comm 2>/dev/null | sort; }
+    mode allowlist '  allowed_hosts: ["1.2.3.4"]'
+    start_sleeper
+    contains "$(comms)" pinfold-broker # the control
+    pf delete --force "$ID"
+    mode none
+    start_sleeper
+    lacks "$(comms)" pinfold-broker
+    is "$(comms | grep -c ^pinfold-)" 2 # warden and guardian
+    is "$(jq '.broker.pid // 0' "$STATE/$ID/state.json")" 0
+    run inside "$(fetch http://1.2.3.4/); $(fetch http://allowed.test/)"
+    contains "$output" "code 7"
+    contains "$output" "code 6"
+    has_record net.address.literal '.dst_endpoint.ip == "1.2.3.4"'
+    has_record dns.name.not_allowed '.query.hostname == "allowed.test"'
+    is "$(cat "$WORK/seen")" ready
+}
+
+@test "network.mode: none with hosts in the same file is an error that names both lines; hosts of other files are closed" {
+    mode none '  allowed_hosts: [allowed.test]'
+    command_is true
+    run pf_run
+    [ "$status" = 1 ]
+    contains "$output" "$POLICY:3:"
+    contains "$output" "network.mode: none lets nothing out, and $POLICY:4:"
+    contains "$output" "allows allowed.test"
+    printf 'version: 1\nnetwork: {allowed_hosts: [allowed.test]}\n' >"$WORK/hosts.yaml"
+    printf 'version: 1\nextends: [./hosts.yaml]\nnetwork: {mode: none}\n' >"$POLICY"
+    command_is true
+    pf_run
 }
