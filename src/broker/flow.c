@@ -304,6 +304,8 @@ void flow_begin(struct connection *connection) {
     connection->stage = STAGE_RELAYING;
     if (!pending_flush(&connection->to_upstream, connection->upstream.fd))
         connection_close(connection, true);
-    else
+    else if (connection->client_ended)
         settle(connection);
+    else
+        read_client(connection); /* its first words are often there already */
 }

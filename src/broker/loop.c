@@ -50,20 +50,25 @@ bool loop_watch(struct loop *loop, struct source *source, uint32_t events) {
     return true;
 }
 
-void loop_forget(struct loop *loop, struct source *source) {
-    (void)loop_watch(loop, source, 0);
-    source->watched = 0;
+static void events_drop(struct loop *loop, const struct source *source) {
     for (int i = 0; i < loop->events_count; i++)
         if (loop->events[i].data.ptr == source)
             loop->events[i].data.ptr = NULL;
 }
 
+void loop_forget(struct loop *loop, struct source *source) {
+    (void)loop_watch(loop, source, 0);
+    source->watched = 0;
+    events_drop(loop, source);
+}
+
 void loop_close(struct loop *loop, struct source *source) {
     if (source->fd < 0)
         return;
-    loop_forget(loop, source);
-    fd_close(source->fd);
+    events_drop(loop, source);
+    fd_close(source->fd); /* there is no copy of it: the kernel takes it out */
     source->fd = -1;
+    source->watched = 0;
 }
 
 /* -- deadlines: a binary heap -- */

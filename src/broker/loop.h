@@ -30,7 +30,8 @@ int64_t loop_now_ms(void);
 bool loop_watch(struct loop *loop, struct source *source, uint32_t events);
 /* Takes it out, and leaves it open. */
 void loop_forget(struct loop *loop, struct source *source);
-/* Takes it out and closes it. Events that were read already are not delivered. */
+/* Takes it out and closes it; no other process may have it too. Events that were read already are not
+ * delivered. */
 void loop_close(struct loop *loop, struct source *source);
 void timer_set(struct loop *loop, struct timer *timer, int64_t after_ms, void (*ring)(struct timer *timer));
 void timer_clear(struct loop *loop, struct timer *timer);

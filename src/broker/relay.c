@@ -157,6 +157,8 @@ static void dialled(void *data, const struct dial_result *result) {
     connection->upstream = (struct source){.fd = result->fd, .ready = flow_upstream_ready};
     connection->opened = true;
     connection->opened_us = now_us();
+    /* Before the first bytes go. Told after them, the warden would want a processor just when the host's
+     * answer does: 0.3 ms later here, on two. */
     struct broker_report report = report_of(connection, BROKER_OPENED);
     report_event(&broker->reports, &report, false);
     flow_begin(connection);
@@ -293,10 +295,6 @@ static bool accept_one(struct relay *relay, int listening) {
     }
     if (fd < 0)
         return errno != EAGAIN && errno != EINVAL; /* ECONNABORTED: the next one */
-    int on = 1, idle = KEEPALIVE_SECONDS;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
     struct connection *connection = memory_zeroed(sizeof *connection);
     connection->relay = relay;
     connection->client = (struct source){.fd = fd, .ready = flow_client_ready};
@@ -332,6 +330,11 @@ struct error *relay_begin(struct broker *broker) {
     relay->broker = broker;
     broker->relay = relay;
     for (size_t i = 0; i < 2; i++) {
+        /* Connections inherit them. */
+        int on = 1, idle = KEEPALIVE_SECONDS;
+        (void)setsockopt(fds[i], IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        (void)setsockopt(fds[i], SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+        (void)setsockopt(fds[i], IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
         relay->listening[i] = (struct source){.fd = fds[i], .ready = i == 0 ? ipv4_ready : ipv6_ready};
         if (fds[i] >= 0 && !loop_watch(broker->loop, &relay->listening[i], EPOLLIN))
             return error_system(errno, "epoll_ctl", "the relay's socket");
