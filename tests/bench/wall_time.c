@@ -68,13 +68,13 @@ static int order(const void *one, const void *other) {
 }
 
 int main(int count, char **words) {
-    if (count != 3)
+    if (count != 3 || strtoul(words[2], NULL, 10) == 0)
         return 2;
-    int hosts = atoi(words[1]);
-    size_t rounds = (size_t)atoi(words[2]);
+    unsigned long hosts = strtoul(words[1], NULL, 10);
+    size_t rounds = strtoul(words[2], NULL, 10);
     struct policy_list lines = {0};
-    for (int i = 0; i < hosts; i++) {
-        memory_owned char *name = text_formatted("host%d.test", i);
+    for (unsigned long i = 0; i < hosts; i++) {
+        memory_owned char *name = text_formatted("host%lu.test", i);
         policy_list_append(&lines, name, "");
     }
     const struct wall_network network = {.digest = "bench", .allowed_hosts = &lines};
