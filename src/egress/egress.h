@@ -76,6 +76,7 @@ fallible packet_log_bind(int packet_log, bool *bound);
 struct denied_packet {
     bool held;    /* a TCP SYN that waits for an answer; else the kernel has answered already */
     bool let_out; /* nothing was denied: the first packet of a flow */
+    bool inbound; /* it came from outside */
     int family;   /* AF_INET, AF_INET6 */
     int protocol; /* IPPROTO_TCP, ... */
     uint8_t source[16], destination[16];    /* network order; 4 bytes for AF_INET */

@@ -1,8 +1,10 @@
 #include "egress/host_rules.h"
 
 #include <arpa/inet.h>
+#include <linux/if_packet.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <netinet/in.h>
 #include <string.h>
 
@@ -162,9 +164,11 @@ void host_rules_chains(struct wall_plan *plan) {
                                                                .hook = NF_INET_LOCAL_OUT,
                                                                .priority = BEFORE_ENGINES,
                                                                .policy = NF_ACCEPT};
-    if (plan->openings->inbound_denied)
+    if (plan->openings->inbound_denied) {
         plan->chains[plan->chain_count++] =
             (struct nft_chain){.name = "input", .base = true, .hook = NF_INET_LOCAL_IN, .policy = NF_DROP};
+        plan->chains[plan->chain_count++] = (struct nft_chain){.name = "inbound"};
+    }
 }
 
 /* What the broker sends has the mark, which a workload cannot set: it has neither CAP_NET_ADMIN nor
@@ -215,8 +219,23 @@ static void feigned_answer_rules(struct wall_plan *plan) {
     }
 }
 
+/* The reset that refuses a connection from outside (inbound_rules). Its connection is marked there, is not
+ * noted, and goes with it: nothing that a workload sends, from whatever address, has that mark. */
+static void refusal_rule(struct wall_plan *plan, uint32_t mark) {
+    uint8_t reply = IP_CT_DIR_REPLY;
+    struct netlink_batch *rule = rule_begin(plan, "output", "refusal of a connection from outside");
+    match_tcp_flags(rule, TCP_FLAG_SYN | TCP_FLAG_RST, TCP_FLAG_RST);
+    nft_load_conntrack(rule, NFT_CT_DIRECTION, REGISTER_A);
+    nft_compare(rule, REGISTER_A, NFT_CMP_EQ, &reply, sizeof reply);
+    nft_load_conntrack(rule, NFT_CT_MARK, REGISTER_A);
+    nft_compare(rule, REGISTER_A, NFT_CMP_EQ, &mark, sizeof mark);
+    accept_marked(rule, plan->variant, mark);
+}
+
 void host_rules_output(struct wall_plan *plan, uint32_t mark) {
     static const char *const names[2] = {"redirected to the broker, IPv4", "redirected to the broker, IPv6"};
+    if (plan->openings->inbound_denied && plan->variant != WALL_ALONE)
+        refusal_rule(plan, mark);
     if (!plan->openings->brokered)
         return;
     if (plan->openings->dials_here)
@@ -292,7 +311,7 @@ static void broker_rules(struct wall_plan *plan, uint32_t mark) {
             allowed_rule(plan, i);
 }
 
-static void input_rules(struct wall_plan *plan) {
+static void input_rules(struct wall_plan *plan, uint32_t mark) {
     struct netlink_batch *rule;
     uint32_t index = LOOPBACK_INDEX, none = 0,
              known = NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED);
@@ -315,13 +334,34 @@ static void input_rules(struct wall_plan *plan) {
     nft_compare_u8(rule, REGISTER_A, NFT_CMP_GTE, 133);
     nft_compare_u8(rule, REGISTER_A, NFT_CMP_LTE, 136);
     nft_verdict(rule, NF_ACCEPT, NULL);
+    rule = rule_begin(plan, "input", "connection from outside");
+    match_tcp_flags(rule, TCP_FLAG_FIN | TCP_FLAG_SYN | TCP_FLAG_RST | TCP_FLAG_ACK, TCP_FLAG_SYN);
+    nft_verdict(rule, NFT_GOTO, "inbound");
+    /* To this container alone: what a network says to everybody is no attempt. */
+    rule = rule_begin(plan, "input", "datagram from outside");
+    match_protocol(rule, IPPROTO_UDP);
+    match_u8(rule, NFT_META_PKTTYPE, PACKET_HOST);
+    nft_verdict(rule, NFT_GOTO, "inbound");
+
+    rule = rule_begin(plan, "inbound", "counted");
+    nft_count(rule, WALL_COUNTER_DENIED);
+    rule = rule_begin(plan, "inbound", "logged below the rate");
+    nft_limit(rule, WALL_INBOUND_RATE, WALL_INBOUND_BURST);
+    nft_count(rule, WALL_COUNTER_LOGGED);
+    nft_log(rule, WALL_LOG_GROUP, WALL_PREFIX_INBOUND, WALL_SNAP_LENGTH);
+    /* A reset at once: who dials would wait for ten seconds and more. Datagrams go unanswered. */
+    rule = rule_begin(plan, "inbound", "refused, TCP");
+    match_protocol(rule, IPPROTO_TCP);
+    nft_load_immediate(rule, &mark, sizeof mark, REGISTER_A);
+    nft_set_conntrack(rule, NFT_CT_MARK, REGISTER_A);
+    nft_reject(rule, NFT_REJECT_TCP_RST, 0);
 }
 
 void host_rules_rest(struct wall_plan *plan, uint32_t mark) {
     if (plan->openings->brokered)
         broker_rules(plan, mark);
     if (plan->openings->inbound_denied)
-        input_rules(plan);
+        input_rules(plan, mark);
 }
 
 /* -- sets -- */

@@ -50,3 +50,11 @@ void match_tcp_flags(struct netlink_batch *rule, uint8_t mask, uint8_t flags) {
     nft_mask(rule, REGISTER_A, &mask, sizeof mask);
     nft_compare_u8(rule, REGISTER_A, NFT_CMP_EQ, flags);
 }
+
+void accept_marked(struct netlink_batch *rule, enum wall_variant variant, uint32_t mark) {
+    if (variant == WALL_EGRESS) {
+        nft_load_immediate(rule, &mark, sizeof mark, REGISTER_A);
+        nft_set_meta(rule, NFT_META_MARK, REGISTER_A);
+    }
+    nft_verdict(rule, NF_ACCEPT, NULL);
+}

@@ -29,3 +29,5 @@ void match_protocol(struct netlink_batch *rule, uint8_t protocol);
 void match_loopback_address(struct netlink_batch *rule, uint8_t family, bool source, uint32_t operation);
 void match_out_of_loopback(struct netlink_batch *rule);
 void match_tcp_flags(struct netlink_batch *rule, uint8_t mask, uint8_t flags);
+/* What goes out by an interface: with the mark that the netdev chain asks for, where there is one. */
+void accept_marked(struct netlink_batch *rule, enum wall_variant variant, uint32_t mark);

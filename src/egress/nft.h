@@ -27,6 +27,7 @@ void nft_set_meta(struct netlink_batch *rule, uint32_t key, uint32_t from);
 void nft_load_payload(struct netlink_batch *rule, uint32_t base, uint32_t offset, uint32_t length,
                       uint32_t into);
 void nft_load_conntrack(struct netlink_batch *rule, uint32_t key, uint32_t into);
+void nft_set_conntrack(struct netlink_batch *rule, uint32_t key, uint32_t from);
 /* Keeps the packet out of connection tracking: for chains that come before it, at WALL_BEFORE_TRACKING. */
 void nft_untrack(struct netlink_batch *rule);
 void nft_load_immediate(struct netlink_batch *rule, const void *value, size_t length, uint32_t into);

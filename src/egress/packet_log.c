@@ -189,6 +189,7 @@ static bool packet_parse(const uint8_t *bytes, size_t length, struct denied_pack
         return false;
     *packet = (struct denied_packet){.uid = -1};
     packet->held = netlink_is_string(table[NFULA_PREFIX], WALL_PREFIX_HELD);
+    packet->inbound = netlink_is_string(table[NFULA_PREFIX], WALL_PREFIX_INBOUND);
     packet->let_out = netlink_is_string(table[NFULA_PREFIX], WALL_PREFIX_LET_OUT);
     packet->log_sequence = netlink_get_be32(table[NFULA_SEQ]);
     packet->interface_out = netlink_get_be32(table[NFULA_IFINDEX_OUTDEV]);

@@ -26,14 +26,6 @@ static void load_attempt(struct netlink_batch *rule) {
     nft_load_payload(rule, NFT_PAYLOAD_TRANSPORT_HEADER, 0, 8, REGISTER_A);
 }
 
-static void accept_marked(struct netlink_batch *rule, enum wall_variant variant, uint32_t mark) {
-    if (variant == WALL_EGRESS) {
-        nft_load_immediate(rule, &mark, sizeof mark, REGISTER_A);
-        nft_set_meta(rule, NFT_META_MARK, REGISTER_A);
-    }
-    nft_verdict(rule, NF_ACCEPT, NULL);
-}
-
 /* Loopback addresses behind which an engine listens from outside the sandbox: they must not pass as loopback.
  */
 static void redirection_rules(struct wall_plan *plan) {

@@ -12,6 +12,7 @@
 #define WALL_PREFIX_HELD "pinfold held"
 #define WALL_PREFIX_DENIED "pinfold denied"
 #define WALL_PREFIX_LET_OUT "pinfold let out"
+#define WALL_PREFIX_INBOUND "pinfold inbound"
 #define WALL_COUNTER_DENIED "denied"
 #define WALL_COUNTER_LET_OUT "let_out"
 #define WALL_COUNTER_LOGGED "logged"
@@ -20,6 +21,9 @@
 
 #define WALL_LOG_RATE 200
 #define WALL_LOG_BURST 400
+/* What comes in is of anybody's making: it must not fill the log. */
+#define WALL_INBOUND_RATE 20
+#define WALL_INBOUND_BURST 50
 
 #define WALL_BEFORE_TRACKING (-300) /* NF_IP_PRI_RAW; connection tracking is at -200 */
 
@@ -39,7 +43,7 @@ struct wall_plan {
     const struct wall_openings *openings; /* NULL: nothing but the denials */
     struct nft_chain chains[8];
     size_t chain_count;
-    struct nft_rule rules[48];
+    struct nft_rule rules[56];
     size_t rule_count;
     /* The netdev table, with WALL_EGRESS and at least one device. */
     struct nft_chain egress_chain;

@@ -476,20 +476,27 @@ static void add_address(struct builder *builder, const char *address, uint16_t p
         member_integer(builder, "port", port);
 }
 
+static void add_own_endpoint(struct builder *builder, const struct record_constants *constants) {
+    text_append(&builder->json.text, constants->source_endpoint);
+    builder->json.comma = true;
+}
+
 static void add_endpoints(struct builder *builder, const struct record_constants *constants,
                           const struct record_event *event) {
     bool named = event->class_id != RECORD_DNS && event->subject != NULL && event->subject[0] != '\0';
     bool addressed = event->address != NULL && event->address[0] != '\0';
     if (named || addressed) {
         open_object(builder, "dst_endpoint");
+        if (event->inbound)
+            add_own_endpoint(builder, constants);
         if (named)
             member_redacted(builder, "hostname", event->subject, RECORD_NAME_MAX);
         add_address(builder, addressed ? event->address : NULL, event->port);
         close_object(builder);
     }
     open_object(builder, "src_endpoint");
-    text_append(&builder->json.text, constants->source_endpoint);
-    builder->json.comma = true;
+    if (!event->inbound)
+        add_own_endpoint(builder, constants);
     if (address_family(event->source_address) != 0) /* a name is taken: the container's */
         member_constant(builder, "ip", event->source_address);
     if (event->source_port != 0)
@@ -498,7 +505,7 @@ static void add_endpoints(struct builder *builder, const struct record_constants
     int version = address_family(event->address);
     if (event->protocol != NULL || event->protocol_number != 0 || version != 0) {
         open_object(builder, "connection_info");
-        member_integer(builder, "direction_id", 2); /* Outbound */
+        member_integer(builder, "direction_id", event->inbound ? 1 /* Inbound */ : 2 /* Outbound */);
         member(builder, "protocol_name", event->protocol, 64);
         if (event->protocol_number != 0)
             member_integer(builder, "protocol_num", event->protocol_number);

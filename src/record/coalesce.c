@@ -37,6 +37,7 @@ uint64_t coalesce_hash(const struct coalesce *table, const struct record_event *
     key_string(&key, event->file_path);
     key_string(&key, event->subject);
     key_string(&key, event->address);
+    key_string(&key, event->inbound ? event->source_address : NULL);
     key_string(&key, event->exec_id);
     key_string(&key, event->method);
     key_string(&key, event->asked);

@@ -71,6 +71,7 @@ struct record_event {
                             * name, if known */
     const char *address;   /* RECORD_NETWORK: destination, textual; 0 port: none */
     uint16_t port;
+    bool inbound; /* RECORD_NETWORK: to the container, from source_address */
     const char *source_address;
     uint16_t source_port;
     const char *protocol; /* "tcp", "udp", "icmp", ... */

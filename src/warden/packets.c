@@ -223,6 +223,43 @@ static void record_let_out(struct warden_context *context, const struct denied_p
     error_ignore(record_write(context->log, event)); /* counted by the log */
 }
 
+/* Whoever listens there, for a connection from outside: the socket that the packet would have come to. */
+static void attribute_listener(struct warden_context *context, const struct denied_packet *packet,
+                               struct record_process *out) {
+    struct denied_packet answer = *packet;
+    memcpy(answer.source, packet->destination, sizeof answer.source);
+    memcpy(answer.destination, packet->source, sizeof answer.destination);
+    answer.source_port = packet->destination_port;
+    answer.destination_port = packet->source_port;
+    attribute(context, &answer, out);
+}
+
+/* No action of the workload: it never ends the container (on_denied_action: stop), or anybody outside could.
+ */
+static void record_inbound(struct warden_context *context, const struct denied_packet *packet,
+                           struct record_event *event) {
+    char from[ADDRESS_TEXT_SIZE], to[ADDRESS_TEXT_SIZE];
+    address_write(packet->family, packet->source, 0, from);
+    address_write(packet->family, packet->destination, packet->destination_port, to);
+    text_owned struct text message = {0};
+    text_format(&message,
+                packet->protocol == IPPROTO_TCP ? "%s tried to connect to %s" : "%s sent a packet to %s",
+                from, to);
+    text_format(&message, " (%s), where ", event->protocol);
+    if (event->process->name != NULL)
+        text_format(&message, "%s (pid %d) listens", event->process->name, (int)event->process->pid);
+    else
+        text_append(&message, "nobody is known to listen");
+    event->inbound = true;
+    event->action = RECORD_DENIED;
+    event->reason = "net.inbound.not_allowed";
+    event->rule = "network.inbound: deny";
+    event->rule_origin = context->policy_origin;
+    event->remedy = "network: {inbound: allow}";
+    event->message = text_string(&message);
+    error_ignore(record_write(context->log, event)); /* counted by the log */
+}
+
 /* -- one packet -- */
 
 static void packet_handle(const struct denied_packet *packet, void *data) {
@@ -235,7 +272,10 @@ static void packet_handle(const struct denied_packet *packet, void *data) {
 
     /* The process first: the reset takes the socket away, and with it the only trace of who asked. */
     struct record_process process;
-    attribute(context, packet, &process);
+    if (packet->inbound)
+        attribute_listener(context, packet, &process);
+    else
+        attribute(context, packet, &process);
     /* A reset that cannot be sent costs the workload a second, until its SYN comes again and the kernel
      * answers. */
     if (packet->held)
@@ -259,6 +299,8 @@ static void packet_handle(const struct denied_packet *packet, void *data) {
     observer->suppressed = 0;
     if (packet->let_out) {
         record_let_out(context, packet, &event);
+    } else if (packet->inbound) {
+        record_inbound(context, packet, &event);
     } else {
         text_owned struct text message = {0}, remedy = {0};
         explain(context, packet, &event, &message, &remedy);

@@ -160,3 +160,45 @@ time.sleep(0.3)'
     command_is true
     pf_run
 }
+
+@test "inbound: deny: a connection from outside is refused at once and recorded with who listens; datagrams are dropped and recorded" {
+    world
+    connected
+    command_is /usr/bin/python3 -c '
+import socket
+listening = socket.create_server(("", 8080))
+datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+datagrams.bind(("", 8081))
+while True:
+    print("got", datagrams.recv(10), flush=True)'
+    dial() { # from outside, with 10 seconds of patience
+        nsenter -n -t "$OUTSIDE" timeout 20 /usr/bin/python3 -c '
+import socket
+socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"x", ("10.77.0.2", 8081))
+for port in (8080, 8082):
+    try:
+        socket.create_connection(("10.77.0.2", port), 10)
+        print("connected")
+    except OSError as error:
+        print(type(error).__name__)'
+    }
+    mode allowlist '  inbound: deny
+on_denied_action: stop'
+    pf_create && pf start "$ID"
+    wait_for inside 'grep -q :1F90 /proc/net/tcp && grep -q :1F91 /proc/net/udp'
+    is "$(dial)" $'ConnectionRefusedError\nConnectionRefusedError'
+    has_record net.inbound.not_allowed '.dst_endpoint.port == 8080 and .dst_endpoint.ip == "10.77.0.2" and .src_endpoint.ip == "10.77.0.1"
+        and .connection_info.direction_id == 1 and .action == "Denied" and .firewall_rule.name == "network.inbound: deny"
+        and (.actor.process.cmd_line | contains("create_server"))'
+    has_record net.inbound.not_allowed '.dst_endpoint.port == 8082 and .actor.process.pid == null'
+    has_record net.inbound.not_allowed '.dst_endpoint.port == 8081 and .connection_info.protocol_name == "udp"'
+    is "$(state_of .status)" running # nobody outside can end it
+    lacks "$(cat "$WORK/stdout")" got
+    pf delete --force "$ID"
+    # the control: without the line it is reached
+    mode allowlist
+    pf_create && pf start "$ID"
+    wait_for inside 'grep -q :1F90 /proc/net/tcp && grep -q :1F91 /proc/net/udp'
+    is "$(dial)" $'connected\nConnectionRefusedError'
+    wait_for grep -q got "$WORK/stdout"
+}
