@@ -11,6 +11,15 @@ int sys_sched_setattr(pid_t pid, struct sys_sched_attributes *attributes) {
     return (int)syscall(SYS_sched_setattr, pid, attributes, 0);
 }
 
+int sys_sched_set_turn(uint64_t nanoseconds) {
+    struct sys_sched_attributes attributes = {0};
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) < 0)
+        return -1;
+    attributes.runtime = nanoseconds;
+    attributes.deadline = attributes.period = 0;
+    return sys_sched_setattr(0, &attributes);
+}
+
 int sys_sched_setaffinity(pid_t pid, const unsigned long *words, size_t bytes) {
     return (int)syscall(SYS_sched_setaffinity, pid, bytes, words);
 }

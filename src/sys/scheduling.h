@@ -18,6 +18,10 @@ struct sys_sched_attributes {
 };
 
 int sys_sched_setattr(pid_t pid, struct sys_sched_attributes *attributes);
+/* Turns of this length on the processor for the calling thread: who is woken comes before those whose turns
+ * are longer, and has no larger a share for it. Policy and nice value stay as they are. Linux 6.12; of no
+ * effect before. */
+int sys_sched_set_turn(uint64_t nanoseconds);
 /* `words`: a bit for each processor, `bytes` long; what is beyond the machine's last one does not count. */
 int sys_sched_setaffinity(pid_t pid, const unsigned long *words, size_t bytes);
 /* `io_class`: 1 real time, 2 best effort, 3 idle. */

