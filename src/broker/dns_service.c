@@ -30,6 +30,7 @@ struct names_service {
     size_t streams, waiting;
     double tokens;
     int64_t filled_ms;
+    enum { IPV6_UNKNOWN, IPV6_WORKS, IPV6_IS_GONE } ipv6;
 };
 
 struct client {
@@ -131,16 +132,36 @@ static void tell_learnt(struct broker *broker, const struct host_entry *entry) {
     report_event(&broker->reports, &report, false);
 }
 
-static enum outcome decide(struct broker *broker, const struct dns_query *query, struct dns_answer *answer,
-                           struct host_entry *entry, struct broker_report *report) {
+/* Whether an address of IPv6 leads anywhere. Docker takes IPv6 away from a container after `create` has made
+ * the sockets, and a program that is told an address of it then says "Cannot assign requested address" of a
+ * port that was refused. The socket itself knows, whatever namespace the broker is in: an empty datagram to
+ * itself, at the first question (nobody asks before `start`, and no sandbox may write its sysctls). */
+static bool has_ipv6(struct names_service *service) {
+    struct sockaddr_in6 self = {
+        .sin6_family = AF_INET6, .sin6_port = htons(BROKER_DNS_PORT), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    int fd = service->broker->sockets.names_udp_ipv6;
+    if (service->ipv6 == IPV6_UNKNOWN) {
+        bool sent =
+            sendto(fd, "", 0, MSG_DONTWAIT | MSG_NOSIGNAL, (struct sockaddr *)&self, sizeof self) == 0;
+        bool gone = !sent && (errno == EADDRNOTAVAIL || errno == ENETUNREACH || errno == EBADF);
+        service->ipv6 = gone ? IPV6_IS_GONE : IPV6_WORKS;
+    }
+    return service->ipv6 == IPV6_WORKS && service->broker->sockets.relay_ipv6 >= 0;
+}
+
+static enum outcome decide(struct names_service *service, const struct dns_query *query,
+                           struct dns_answer *answer, struct host_entry *entry,
+                           struct broker_report *report) {
     static const uint8_t loopback_ipv4[4] = {127, 0, 0, 1}, loopback_ipv6[16] = {[15] = 1};
-    bool internet = query->class == DNS_CLASS_IN, ipv6 = broker->sockets.relay_ipv6 >= 0;
+    struct broker *broker = service->broker;
+    bool internet = query->class == DNS_CLASS_IN;
+    bool ipv6 = internet && query->type == DNS_TYPE_AAAA && has_ipv6(service);
     *answer = DNS_ANSWER(DNS_NOERROR);
     if (internet && answer_reverse(broker, query, answer))
         return ANSWERED;
     if (query->is_host && is_loopback_name(query->host)) {
         answer->ipv4 = internet && query->type == DNS_TYPE_A ? loopback_ipv4 : NULL;
-        answer->ipv6 = internet && ipv6 && query->type == DNS_TYPE_AAAA ? loopback_ipv6 : NULL;
+        answer->ipv6 = ipv6 ? loopback_ipv6 : NULL;
         return ANSWERED;
     }
     enum host_answer known = query->is_host ? host_map_learn(broker->map, query->host, entry) : HOST_DENIED;
@@ -161,7 +182,7 @@ static enum outcome decide(struct broker *broker, const struct dns_query *query,
         break;
     }
     answer->ipv4 = internet && query->type == DNS_TYPE_A ? entry->ipv4 : NULL;
-    answer->ipv6 = internet && ipv6 && query->type == DNS_TYPE_AAAA ? entry->ipv6 : NULL;
+    answer->ipv6 = ipv6 ? entry->ipv6 : NULL;
     return ANSWERED;
 }
 
@@ -208,7 +229,7 @@ static enum outcome answer_question(struct names_service *service, const struct 
             memcpy(report->client, &ipv6->sin6_addr, 16);
             report->client_port = ntohs(ipv6->sin6_port);
         }
-        outcome = decide(service->broker, &query, &answer, &entry, report);
+        outcome = decide(service, &query, &answer, &entry, report);
         break;
     }
     *out_length = dns_answer_write(&query, &answer, out, udp ? dns_udp_size(&query) : DNS_ANSWER_MAX);
