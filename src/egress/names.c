@@ -10,6 +10,7 @@
 #define NAME_MAX_BYTES (HOST_NAME_SIZE - 1)
 #define LABEL_MAX_BYTES 63
 #define SLOT_MAX HOST_MAP_EXACT_MAX /* slots are 1 ... SLOT_MAX */
+#define WALK_MAX 16
 
 struct learnt {
     uint32_t name; /* offset in `text` */
@@ -195,8 +196,10 @@ size_t host_map_learnt_count(const struct host_map *map) {
     return map->learnt_count;
 }
 
-/* FNV-1a: the same in every process and on every machine. Whoever chooses names that fall together gets
- * longer walks, of HOST_MAP_LEARNT_MAX steps at the most. */
+/* FNV-1a: the same in every process and on every machine, so that the broker of a pod's next container gives
+ * a name the address that it had. Anybody can choose names that fall together: the walk is therefore short,
+ * and a name for which it finds no room has no address. Of names that nobody has chosen so,
+ * HOST_MAP_LEARNT_MAX fill a sixteenth of the slots, and hardly ever does a walk take three steps. */
 static uint16_t slot_of(const char *name) {
     uint32_t hash = 2166136261u;
     for (; *name != '\0'; name++)
@@ -227,10 +230,11 @@ static size_t slot_place(const struct host_map *map, uint16_t slot, bool *taken)
     return low;
 }
 
-/* Walks from the name's own slot to it, or to the first that is free. */
+/* Walks from the name's own slot to it, or to the first that is free; *slot is 0 where the walk ends before
+ * either. */
 static bool learnt_find(const struct host_map *map, const char *name, uint16_t *slot) {
     *slot = slot_of(name);
-    for (;;) {
+    for (int step = 0; step < WALK_MAX; step++) {
         bool taken;
         size_t place = slot_place(map, *slot, &taken);
         if (!taken)
@@ -239,6 +243,8 @@ static bool learnt_find(const struct host_map *map, const char *name, uint16_t *
             return true;
         *slot = slot_after(*slot);
     }
+    *slot = 0;
+    return false;
 }
 
 bool host_map_find(const struct host_map *map, const char *name, struct host_entry *out) {
@@ -281,6 +287,8 @@ enum host_answer host_map_learn(struct host_map *map, const char *name, struct h
         return HOST_FULL;
     uint16_t slot;
     (void)learnt_find(map, name, &slot);
+    if (slot == 0)
+        return HOST_FULL;
     learnt_add(map, name, slot);
     *out = host_map_learnt(map, map->learnt_count - 1);
     return HOST_LEARNT;
@@ -295,7 +303,7 @@ bool host_map_import(struct host_map *map, const char *name, uint16_t slot) {
         return entry.learnt && entry.slot == slot;
     uint16_t expected;
     (void)learnt_find(map, name, &expected);
-    if (expected != slot || !is_below(map, name) || map->learnt_count == HOST_MAP_LEARNT_MAX)
+    if (expected == 0 || expected != slot || !is_below(map, name) || map->learnt_count == HOST_MAP_LEARNT_MAX)
         return false;
     learnt_add(map, name, slot);
     return true;

@@ -4,7 +4,7 @@
  *
  *   exact names      198.18.0.0/16 and fd00:9800:0::/48, in the order of the policy, from 1
  *   names below "*.name"  198.19.0.0/16 and fd00:9800:1::/48, given when first asked for: the slot is a hash
- * of the name, or the next one that is free
+ * of the name, or one of the next few
  *
  * Addresses and ranges of the policy have no such address: the workload uses their own. Which ports an
  * address has is match_host's to say; an exact name has those of its own lines and of every "*.name" above
@@ -58,7 +58,8 @@ enum host_answer {
     HOST_DENIED, /* no line allows the name */
     HOST_KNOWN,
     HOST_LEARNT, /* has its address from now on: tell whoever keeps the map (host_map_import) */
-    HOST_FULL    /* allowed, but HOST_MAP_LEARNT_MAX names below "*.name" lines have addresses */
+    HOST_FULL /* allowed, but HOST_MAP_LEARNT_MAX names below "*.name" lines have addresses, or too many whose
+                 hash is the same */
 };
 /* The same, and a name below a "*.name" line gets an address. */
 enum host_answer host_map_learn(struct host_map *map, const char *name, struct host_entry *out);

@@ -221,7 +221,7 @@ def with_option(level, option, value):
 
 
 attempts({
-    "mark": (socket.SOL_SOCKET, socket.SO_MARK, int(os.environ.get("MARK", "1"), 0)),
+    "mark": (socket.SOL_SOCKET, socket.SO_MARK, struct.pack("I", int(os.environ.get("MARK", "1"), 0))),
     "device": (socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo\0"),
     "device_eth0": (socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"eth0\0"),
     "ip_options": (socket.IPPROTO_IP, 4, b"\x07\x07\x04\0\0\0\0\0"),  # record route
@@ -261,6 +261,39 @@ def packet_socket():
 def raw_socket():
     with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP):
         return "worked"
+
+
+@attempt
+def ports_of_the_broker():
+    """One of its ports, on loopback or on all addresses, however willing to share."""
+    results = set()
+    for family, addresses in (socket.AF_INET, ("127.0.0.1", "0.0.0.0")), (socket.AF_INET6, ("::1", "::")):
+        for kind, port in (socket.SOCK_STREAM, 19), (socket.SOCK_STREAM, 18), (socket.SOCK_DGRAM, 18):
+            for address in addresses:
+                for options in (), (socket.SO_REUSEADDR,), (socket.SO_REUSEPORT,), (socket.SO_REUSEADDR, socket.SO_REUSEPORT):
+                    with socket.socket(family, kind) as s:
+                        if family == socket.AF_INET6:
+                            s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                        for option in options:
+                            s.setsockopt(socket.SOL_SOCKET, option, 1)
+                        try:
+                            s.bind((address, port))
+                            if kind == socket.SOCK_STREAM:
+                                s.listen()
+                            results.add("worked")
+                        except OSError as error:
+                            results.add(errno.errorcode[error.errno])
+    return "+".join(sorted(results))
+
+
+@attempt
+def in_place_of_the_broker():
+    """Listens at its port, and connects to an allowed host: who hears of it?"""
+    with socket.create_server(("127.0.0.1", 19)) as listener, connect("198.18.0.1", 80) as s:
+        listener.settimeout(10)
+        with listener.accept()[0] as other:
+            s.sendall(b"to myself")
+            return other.recv(100).decode().replace(" ", "-")
 
 
 attempts({"link_local": ("fe80::1%eth0", 7000), "gateway": ("10.77.0.1", 7000)}, get)

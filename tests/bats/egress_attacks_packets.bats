@@ -156,3 +156,118 @@ ROWS
     run far_packets "$(wc -l <"$WORK/packets.before")"
     is "$output" ""
 }
+
+# A container that a test tries things in: it sleeps.
+container() { # POLICY
+    POLICY=$1
+    connected
+    command_is sleep 1000
+    pf_create && pf start "$ID"
+    PID=$(state_of .pid)
+}
+try() { # NAME...: in the container, by exec
+    pf exec "$ID" /usr/bin/python3 /home/egress.py "$@" 2>&1
+}
+try_as_root() { # NAME...: in its network namespace, with every capability over it
+    nsenter -n -t "$PID" env MARK="${MARK-1}" /usr/bin/python3 "$PINFOLD_TESTS/attack/egress.py" "$@" 2>&1
+}
+
+# What no workload has the capabilities for. The rules stand all the same, and what lets the broker's packets out is its mark alone.
+@test "attacks: packets of who has every capability over the namespace" {
+    local before attempts=(frame raw raw_fragments raw_extension mark)
+    container unconfined
+    is "$(try_as_root "${attempts[@]}")" "$(printf '%s worked\n' "${attempts[@]}")"
+    pf delete --force "$ID"
+    before=$(far_packets | wc -l)
+    new_bundle "$WORK/behind"
+    container "$WORK/policy.yaml"
+    rules=$(nsenter -n -t "$PID" /usr/sbin/nft list ruleset)
+    grep -q 'table netdev pinfold' <<<"$rules" || attempts=("${attempts[@]:1}") # Linux 5.16
+    while read -r name result; do
+        is_one_of "$result" EPERM/ENOBUFS/ECONNREFUSED || { echo "$name: $result"; return 1; }
+    done < <(try_as_root "${attempts[@]}")
+    is "$(far_packets "$before")" ""
+    MARK=$(grep -oE 'meta mark 0x[0-9a-f]+' <<<"$rules" | grep -v 0x00000000 | head -n 1 | cut -d' ' -f3)
+    is "$(try_as_root mark)" "mark worked"
+}
+
+@test "attacks: a listener on the broker's ports when the broker is dead" {
+    local keeper broker before
+    container "$WORK/policy.yaml"
+    is "$(try ports_of_the_broker)" "ports_of_the_broker EADDRINUSE"
+    keeper=$(jq -r .broker.pid "$STATE/$ID/state.json")
+    broker=$(pgrep -P "$keeper")
+    # Nobody listens, and nobody starts another one.
+    kill -STOP "$keeper"
+    kill -KILL "$broker"
+    wait_for grep -q '^State:.Z' "/proc/$broker/status"
+    is "$(try ports_of_the_broker)" "ports_of_the_broker EADDRINUSE"
+    kill -CONT "$keeper"
+    serves() { is "$(try good_request)" "good_request worked"; }
+    wait_for serves
+    # With the keeper dead as well somebody else may listen, and hears what is said in the container.
+    kill -KILL "$keeper"
+    wait_for bash -c "[ ! -d /proc/$keeper ]"
+    wait_for bash -c '! pgrep -x pinfold-broker'
+    far_packets >/dev/null # all that came has been read
+    before=$(grep -c '^packet' "$FAR_WORK/packets.out")
+    is "$(try in_place_of_the_broker literal)" $'in_place_of_the_broker to-myself\nliteral ECONNREFUSED'
+    far_packets >/dev/null
+    is "$(grep -c '^packet' "$FAR_WORK/packets.out")" "$before"
+}
+
+# -- two sandboxes on one bridge, which allow each other's address ----------------------------------------------------
+
+# A container that answers at port 7000, with an interface on the bridge of the far end.
+on_bridge() { # NAME ADDRESS INBOUND
+    ID=$PREFIX-$1-$3
+    new_bundle "$WORK/$1-$3"
+    cat >"$WORK/$3.yaml" <<YAML
+version: 1
+network:
+  mode: allowlist
+  inbound: $3
+  allowed_hosts: [{host: 10.88.0.0/24, ports: [7000], private: true}]
+YAML
+    cat >"$WORK/join-bridge" <<'SH'
+#!/bin/bash
+set -e
+pid=$(jq -r .pid)
+ip link add "v$pid" type veth peer name eth0 netns "$pid"
+ip link set "v$pid" netns "$1"
+nsenter -n -t "$1" ip link set "v$pid" master br0 up
+nsenter -n -t "$pid" sh -c "ip addr add $2/24 dev eth0; ip link set eth0 up"
+SH
+    chmod 755 "$WORK/join-bridge"
+    configure --arg path "$WORK/join-bridge" --arg far "$FAR" --arg address "$2" \
+        '.hooks.createRuntime = [{path: $path, args: ["join-bridge", $far, $address], env: ["PATH=/usr/sbin:/usr/bin:/sbin:/bin"]}]'
+    command_is nc -ll -p 7000 -e /bin/echo reached
+    POLICY=$WORK/$3.yaml
+    pf_create
+    pf start "$ID"
+    wait_for grep -q ':1B58 ' "/proc/$(state_of .pid)/net/tcp" "/proc/$(state_of .pid)/net/tcp6"
+}
+# What the one hears from the other.
+heard() { # NAME INBOUND ADDRESS
+    pf exec "$PREFIX-$1-$2" nc -w 5 "$3" 7000 </dev/null 2>&1 || :
+}
+
+@test "attacks: two sandboxes on one bridge, both directions, with inbound: deny" {
+    in_far ip link add br0 type bridge
+    in_far ip link set br0 up
+    local inbound
+    for inbound in allow deny; do
+        on_bridge one 10.88.0.2 $inbound
+        on_bridge two 10.88.0.3 $inbound
+        run heard one $inbound 10.88.0.3
+        if [ $inbound = allow ]; then contains "$output" reached; else lacks "$output" reached; fi
+        run heard two $inbound 10.88.0.2
+        if [ $inbound = allow ]; then contains "$output" reached; else lacks "$output" reached; fi
+        # on its own loopback each goes on
+        run heard one $inbound 127.0.0.1
+        contains "$output" reached
+        pf delete --force "$PREFIX-one-$inbound"
+        pf delete --force "$PREFIX-two-$inbound"
+    done
+    in_far ip link del br0
+}

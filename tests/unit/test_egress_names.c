@@ -271,6 +271,39 @@ static void test_full_and_imported(void **state) {
     }
 }
 
+/* Names that were chosen to have the same hash. Whoever looks for the hundredth of them must not walk past
+ * all the others: sixteen have addresses, the next one none, and names beside them are as before. */
+static void test_names_chosen_to_fall_together(void **state) {
+    static const char *const lines[] = {"*.wild.test", NULL};
+    (void)state;
+    host_map_owned map = map_make(lines);
+    unsigned count = 0, learnt = 0;
+    uint16_t first = 0;
+    for (unsigned i = 0; count < 24; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "n%u.wild.test", i);
+        uint32_t hash = 2166136261u; /* FNV-1a, as everybody can compute it */
+        for (const char *c = name; *c != '\0'; c++)
+            hash = (hash ^ (uint8_t)*c) * 16777619u;
+        if (hash % 65534 != 4711)
+            continue;
+        count++;
+        struct host_entry entry;
+        enum host_answer answer = host_map_learn(map, name, &entry);
+        if (answer == HOST_LEARNT) {
+            first = learnt == 0 ? entry.slot : first;
+            assert_int_equal(entry.slot, first + learnt++);
+        } else {
+            assert_int_equal(answer, HOST_FULL);
+            assert_false(host_map_find(map, name, &entry));
+        }
+    }
+    assert_int_equal(learnt, 16);
+    struct host_entry other;
+    assert_int_equal(host_map_learn(map, "another.wild.test", &other), HOST_LEARNT);
+    assert_int_equal(host_map_learn(map, "another.wild.test", &other), HOST_KNOWN);
+}
+
 /* Names with the same hash: the second gets the next slot, and only in that order can they be imported. */
 static void test_names_that_fall_together(void **state) {
     (void)state;
@@ -406,6 +439,7 @@ int main(void) {
         cmocka_unit_test(test_addresses_that_stand_for_no_name),
         cmocka_unit_test(test_synthetic_ranges),
         cmocka_unit_test(test_full_and_imported),
+        cmocka_unit_test(test_names_chosen_to_fall_together),
         cmocka_unit_test(test_names_that_fall_together),
         cmocka_unit_test(test_imports_refused),
         cmocka_unit_test(test_lines_that_cannot_be_read),
