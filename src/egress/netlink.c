@@ -14,8 +14,8 @@
 #include "base/fd.h"
 #include "base/memory.h"
 
-/* Larger than any answer: the kernel fills dumps into buffers of at most 32 KiB. On the stack, whose pages
- * stay: memory that is freed after each answer is given back, and costs its page faults again. */
+/* Larger than any answer: the kernel fills dumps into buffers of at most 32 KiB. Not on the stack, where the
+ * compiler touches each of its pages. */
 #define ANSWER_SIZE (33 * 1024)
 /* One rule's expressions. Each page that is touched is a page fault, as dear as the rule itself. */
 #define BATCH_FIRST 512
@@ -213,7 +213,7 @@ static const char *batch_subject(const struct netlink_batch *batch, uint32_t seq
 struct error *netlink_transact(int socket, const struct netlink_batch *batch, uint32_t last,
                                const char *operation) {
     TRY(batch_send(socket, batch, operation));
-    uint8_t buffer[ANSWER_SIZE];
+    memory_owned uint8_t *buffer = memory_resize(NULL, ANSWER_SIZE, 1);
     for (;;) {
         size_t length, offset = 0, payload_length;
         TRY(answer_read(socket, buffer, &length, operation));
@@ -237,7 +237,7 @@ struct error *netlink_transact(int socket, const struct netlink_batch *batch, ui
 struct error *netlink_transact_each(int socket, const struct netlink_batch *batch, int *results,
                                     const char *operation) {
     TRY(batch_send(socket, batch, operation));
-    uint8_t buffer[ANSWER_SIZE];
+    memory_owned uint8_t *buffer = memory_resize(NULL, ANSWER_SIZE, 1);
     uint32_t answered = 0;
     while (answered < batch->sequence) {
         size_t length, offset = 0, payload_length;
@@ -265,7 +265,7 @@ struct error *netlink_query(int socket, const struct netlink_batch *batch,
                                                   void *data),
                             void *data, const char *operation) {
     TRY(batch_send(socket, batch, operation));
-    uint8_t buffer[ANSWER_SIZE];
+    memory_owned uint8_t *buffer = memory_resize(NULL, ANSWER_SIZE, 1);
     for (;;) {
         size_t length, offset = 0, payload_length;
         TRY(answer_read(socket, buffer, &length, operation));

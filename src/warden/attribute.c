@@ -29,6 +29,8 @@ static bool process_holds(int proc, pid_t pid, const char *socket_name) {
     struct dirent *entry;
     while (!holds && (entry = readdir(directory)) != NULL) {
         char target[40];
+        if (entry->d_name[0] == '.')
+            continue;
         ssize_t length = readlinkat(dirfd(directory), entry->d_name, target, sizeof target - 1);
         if (length <= 0)
             continue;

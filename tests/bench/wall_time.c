@@ -72,6 +72,7 @@ int main(int count, char **words) {
         return 2;
     unsigned long hosts = strtoul(words[1], NULL, 10);
     size_t rounds = strtoul(words[2], NULL, 10);
+    memory_tune();
     struct policy_list lines = {0};
     for (unsigned long i = 0; i < hosts; i++) {
         memory_owned char *name = text_formatted("host%lu.test", i);
