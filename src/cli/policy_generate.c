@@ -158,6 +158,8 @@ struct error *policy_generate_command(const struct global_options *global, int a
         return error_new(ERROR_USAGE,
                          "policy generate: expected npm, pip, cargo, go, apt, gem or maven, found \"%s\"",
                          argv[first]);
+    if (isatty(STDERR_FILENO)) /* a registry that does not answer takes half a minute */
+        fprintf(stderr, "pinfold: asking %s and its registry where files come from ...\n", argv[first]);
     text_owned struct text policy = {0};
     TRY(question_ask(argv[first], url, &policy));
     policy_document_owned struct policy_document *document = NULL;

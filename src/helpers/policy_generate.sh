@@ -144,8 +144,9 @@ files() {
     return 0
 }
 unanswered() { # MANAGER
-    note "The registry did not answer $1, so where its files come from is not known: they are taken to be on the" \
-        "same host. Run this again where it answers, or look at what \`pinfold log\` denies."
+    note "The registry told $1 of no file, because it did not answer or has no such package, so where its files" \
+        "come from is not known: they are taken to be on the same host. Run this again where it answers, or look at what" \
+        "\`pinfold log\` denies."
 }
 fetch() { # URL: at most 1 MiB of it
     have curl || return 1
@@ -215,7 +216,11 @@ generate_pip() {
             --disable-pip-version-check --target "$work/target" --report - pip | grep -oE '"url": *"https?://[^"\\]+"' | first_url)
     fi
     if [ -n "$url" ]; then files "$url" "pip install --dry-run, where a file comes from"; else unanswered pip; fi
-    split "$index" && inside "PIP_INDEX_URL=$shown"
+    if split "$index"; then
+        inside "PIP_INDEX_URL=$shown"
+        # Without https pip takes nothing from a host that it is not told to trust.
+        [ "$scheme" = https ] || inside "PIP_TRUSTED_HOST=$host:$port"
+    fi
     note "An image's own packages lie below /usr/local; what root installs there is gone with the container. A virtual"
     note "environment in the project stays. pip keeps its cache in ~/.cache, gone with the container too."
     body <<-'END'

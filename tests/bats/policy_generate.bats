@@ -73,7 +73,7 @@ network:
     run generate npm
     ended 0
     is "$(hosts)" '{host: "npm.test", ports: [4873]}'
-    contains "$(tr -d '#\n' <<<"$output" | tr -s ' ')" "The registry did not answer npm, so where its files come from is not known"
+    contains "$(tr -d '#\n' <<<"$output" | tr -s ' ')" "The registry told npm of no file, because it did not answer or has no such package, so where its files come from is not known"
 }
 
 @test "pip: the index in force, further indexes, and the host of a file; user and password are left out" {
@@ -197,7 +197,7 @@ network:
     run generate --registry https://pip.lan/simple pip
     contains "$(hosts)" '{host: "wheels.test", ports: [443]}'
     run generate pip --registry https://same.lan/simple
-    lacks "$output" "did not answer"
+    lacks "$output" "told pip of no file"
     run generate cargo --registry sparse+https://cargo.lan/index/
     is "$(hosts)" '{host: "cargo.lan", ports: [443], private: true}
 {host: "dl.test", ports: [443]}'
@@ -280,7 +280,7 @@ network:
     real=$(readlink -f "$BIN/timeout")
     fake timeout "case \"\$*\" in *' npm view '*) shift 3; exec $real 0.1 \"\$@\" ;; *) exec $real \"\$@\" ;; esac"
     run generate npm
-    ended 0 "did not answer"
+    ended 0 "of no file"
 }
 
 @test "--install stores it where policies are found, and says where" {
