@@ -231,6 +231,10 @@ static void mechanisms_add(struct enforcement *out, const struct hardened *harde
         mechanism_or_degraded(out, hardened, "number of processes", "linux.resources.pids",
                               "the pids cgroup");
     mechanism_add(out, "record", "enforced", "a warden outside the container; without it nothing runs on");
+    if (policy->log_inside)
+        mechanism_add(out, "view from inside", hardened->inside ? "enforced" : "unavailable",
+                      hardened->inside ? "the container reads its own denials in " HARDEN_INSIDE_FILE
+                                       : "a mount of the engine's is at " HARDEN_INSIDE_DIRECTORY);
     for (size_t i = 0; i < hardened->changes_count; i++) {
         const struct change *change = &hardened->changes[i];
         if (change->kind == CHANGE_DEGRADED && !text_starts_with(change->field, "linux.seccomp") &&

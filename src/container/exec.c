@@ -161,6 +161,9 @@ static struct error *process_harden(struct execution *execution) {
     TRY(container_stored_policy(execution->container, &policy));
     struct hardened *changes = memory_zeroed(sizeof *changes);
     harden_process(execution->process, policy, changes);
+    const char *inside = harden_inside_variable(execution->config->process);
+    if (inside != NULL)
+        harden_inside_set(execution->process, inside);
     struct error *error = warden_connect(execution->container->directory, &execution->channel);
     if (error == NULL)
         error =

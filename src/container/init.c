@@ -25,10 +25,12 @@
 #include "process/terminal.h"
 #include "rootfs/attach.h"
 #include "rootfs/decoys.h"
+#include "rootfs/inside.h"
 #include "rootfs/masks.h"
 #include "rootfs/pivot.h"
 #include "rootfs/rebind.h"
 #include "rootfs/scratch.h"
+#include "rootfs/store.h"
 #include "rootfs/sysctl.h"
 #include "sys/calls.h"
 #include "warden/warden.h"
@@ -132,7 +134,7 @@ static struct error *scratch_prepare(const struct init_plan *plan, const struct 
     return NULL;
 }
 
-static struct error *decoys_prepare(const struct init_plan *plan, const struct rootfs *root, int staging) {
+static struct error *decoys_prepare(const struct init_plan *plan, const struct rootfs *root, int store) {
     size_t count = plan->hardened->decoys_count;
     if (count > DECOYS_MAX)
         return error_new(ERROR_INVALID, "more than %d decoys", DECOYS_MAX);
@@ -142,11 +144,30 @@ static struct error *decoys_prepare(const struct init_plan *plan, const struct r
         requests[i] =
             (struct decoy_request){plan->hardened->decoys[i].path, plan->hardened->decoys[i].content};
     const struct oci_user *user = &plan->hardened->config->process->user;
-    TRY(decoys_attach(root, requests, count, user->uid, user->gid, staging, sources));
+    TRY(decoys_attach(root, requests, count, user->uid, user->gid, store, sources));
     struct error *error = count > 0 ? warden_give_decoys(plan->channel, sources, count) : NULL;
     for (size_t i = 0; i < count; i++)
         fd_close(sources[i]);
     return error;
+}
+
+static struct error *inside_prepare(const struct init_plan *plan, const struct rootfs *root, int store) {
+    if (!plan->hardened->inside)
+        return NULL;
+    fd_owned int file = -1;
+    TRY(inside_attach(root, store, (struct container_path){HARDEN_INSIDE_DIRECTORY}, &file));
+    return file < 0 ? NULL : warden_give_inside(plan->channel, file);
+}
+
+/* What comes from a file system of the runtime's own. */
+static struct error *own_files_prepare(const struct init_plan *plan, const struct rootfs *root, int staging) {
+    if (plan->hardened->decoys_count == 0 && !plan->hardened->inside)
+        return NULL;
+    fd_owned int store = -1;
+    TRY(store_open(staging, &store));
+    TRY(decoys_prepare(plan, root, store));
+    TRY(error_context(inside_prepare(plan, root, store), "log.inside"));
+    return store_close(store);
 }
 
 static struct error *rebinds_prepare(const struct init_plan *plan, const struct rootfs *root) {
@@ -202,7 +223,7 @@ static struct error *root_prepare(const struct init_plan *plan, struct rootfs *r
     TRY(mount_set_attach(root, config, plan->mounts));
     TRY(devices_make(root, config, plan->nodes));
     TRY(working_directory_make(root, config->process->cwd));
-    TRY(decoys_prepare(plan, root, staging));
+    TRY(own_files_prepare(plan, root, staging));
     if (config->process->terminal) {
         fd_owned int pts = -1;
         TRY(rootfs_open(root, (struct container_path){"/dev/pts"}, O_PATH | O_DIRECTORY, &pts));

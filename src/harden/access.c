@@ -199,6 +199,8 @@ static fallible plan_readable(const struct policy *policy, const struct facts *f
     append_once(&plan->readable, "/proc");
     append_once(&plan->readable, "/sys");
     append_once(&plan->readable, "/dev");
+    if (hardened->inside)
+        append_once(&plan->readable, HARDEN_INSIDE_DIRECTORY);
     for (size_t i = 0; i < config->mounts_count; i++) {
         const struct mount_fact *fact = hardened->mount_sources[i];
         if (is_system_mount(&config->mounts[i]))

@@ -108,6 +108,7 @@ static fallible harden_all(const struct policy *policy, const struct facts *fact
     TRY(harden_mounts(policy, facts, hardened));
     harden_writable_mounts(policy, facts, hardened);
     harden_rootfs(policy, facts, hardened);
+    harden_inside(policy, hardened);
     harden_resources(policy, hardened);
     harden_masks(hardened);
     TRY(harden_hidden(policy, facts, hardened));

@@ -54,6 +54,10 @@ struct decoy {
     const char *content; /* fake, static text */
 };
 
+/* Where a container sees its own denials: a read-only directory that the warden's file is in. */
+#define HARDEN_INSIDE_DIRECTORY "/run/pinfold"
+#define HARDEN_INSIDE_FILE HARDEN_INSIDE_DIRECTORY "/denials.jsonl"
+
 struct hardened {
     struct oci_config *config; /* what is executed */
     const struct mount_fact *
@@ -69,6 +73,7 @@ struct hardened {
     struct access_plan *access; /* for Landlock; NULL: it is not used */
     struct decoy *decoys;
     size_t decoys_count;
+    bool inside; /* the container has HARDEN_INSIDE_DIRECTORY */
     struct oci_seccomp
         *denied; /* rules with SCMP_ACT_NOTIFY and errnoRet: calls that are denied and recorded */
     struct oci_seccomp *observed; /* rules with SCMP_ACT_NOTIFY: mutating file calls, judged by the warden */
@@ -84,6 +89,9 @@ fallible harden(const struct oci_config *config, const struct policy *policy, co
  * capabilities and no_new_privs as the container has them); changes are appended to a hardened without
  * config. */
 void harden_process(struct oci_process *process, const struct policy *policy, struct hardened *changes);
+/* PINFOLD_DENIALS=... as a container's process has it, or NULL; and given to a process of `exec`. */
+const char *harden_inside_variable(const struct oci_process *process);
+void harden_inside_set(struct oci_process *process, const char *item);
 /* The part that concerns resources: for `update`. hardened->config is the stored configuration with what is
  * asked for in it; it is changed in place. */
 void harden_resources(const struct policy *policy, struct hardened *hardened);

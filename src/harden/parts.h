@@ -32,6 +32,9 @@ void harden_cover(const struct policy *policy, const struct mount_fact *fact, si
 /* rootfs.c: read-only root, scratch places, decoys. `engine_read_only`: what the engine asked for. */
 void harden_rootfs(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
 
+/* inside.c: log.inside */
+void harden_inside(const struct policy *policy, struct hardened *hardened);
+
 /* access.c */
 /* The last of "ro" and "rw" counts, as for mount(8). */
 bool harden_mount_is_read_only(const struct oci_mount *mount);

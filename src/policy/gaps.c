@@ -25,8 +25,6 @@ static bool asks(const struct policy *policy, enum policy_key key) {
         return policy->log_journald == POLICY_SWITCH_ON;
     case POLICY_LOG_OTLP:
         return policy->log_otlp != NULL;
-    case POLICY_LOG_INSIDE:
-        return policy->log_inside;
     default:
         return policy_number_of(policy, key)->set; /* limits, log.keep and log.total */
     }
@@ -51,7 +49,6 @@ static const char *const mechanisms[POLICY_KEY_COUNT] = {
     [POLICY_LOG_TOTAL] = "tidying of old logs, which is logrotate's in this version",
     [POLICY_LOG_JOURNALD] = "a journal sink, which this version does not have",
     [POLICY_LOG_OTLP] = "an OTLP sink, which this version does not have",
-    [POLICY_LOG_INSIDE] = "a copy of the denials inside the container, which this version does not make",
 };
 
 const char *policy_gap(const struct policy *policy, enum policy_key key) {

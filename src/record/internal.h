@@ -75,6 +75,16 @@ fallible record_sink_append(struct record_sink *sink, const char *correlation,
                             void (*make)(uint64_t sequence, void *data, struct text *line), void *data);
 void record_sink_close(struct record_sink *sink);
 
+/* -- inside.c: the container's own view of its denials -- */
+
+struct record_inside {
+    int fd; /* -1: none */
+    size_t length;
+};
+/* `count`: how often this was denied so far. */
+void record_inside_append(struct record_inside *inside, const struct record_event *event, int64_t time_ms,
+                          uint64_t count);
+
 /* -- time -- */
 int64_t record_wall_ms(void);
 int64_t record_monotonic_ms(void);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fd.h"
 #include "base/memory.h"
 #include "record/coalesce.h"
 #include "record/internal.h"
@@ -47,12 +48,14 @@ struct record_log {
     struct record_sink sink;
     struct coalesce table;
     struct account denied, other;
+    struct record_inside inside;
 };
 
 struct error *record_log_open(const struct record_subject *subject, uint64_t *sequence,
                               struct record_log **out) {
     *out = NULL;
     struct record_log *log = memory_zeroed(sizeof *log);
+    log->inside.fd = -1;
     record_constants_make(subject, &log->constants);
     struct error *error = record_sink_open(subject, sequence, &log->sink);
     if (error != NULL) {
@@ -71,9 +74,15 @@ void record_log_close(struct record_log *log) {
     if (log == NULL)
         return;
     coalesce_close(&log->table);
+    fd_close(log->inside.fd);
     record_sink_close(&log->sink);
     record_constants_clear(&log->constants);
     free(log);
+}
+
+void record_log_show_inside(struct record_log *log, int file) {
+    fd_close(log->inside.fd);
+    log->inside = (struct record_inside){.fd = file};
 }
 
 /* -- rate -- */
@@ -225,8 +234,11 @@ struct error *record_write(struct record_log *log, const struct record_event *ev
         record_body(&log->constants, event, &body, &truncated);
         coalesce_keep(&log->table, entry, body.data, body.length, truncated);
     }
-    if (write)
-        keep_first(&error, write_entry(log, entry, now));
+    if (!write)
+        return error;
+    if (event->action == RECORD_DENIED)
+        record_inside_append(&log->inside, event, time_ms, entry->total);
+    keep_first(&error, write_entry(log, entry, now));
     return error;
 }
 

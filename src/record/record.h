@@ -102,6 +102,10 @@ fallible record_log_open(const struct record_subject *subject, uint64_t *sequenc
  * is the number of attempts. At most 200 records a second (a burst of 400) for denials, and as many for the
  * rest. The record of the end (RECORD_LIFECYCLE, 4) is preceded by all that is owed. */
 fallible record_write(struct record_log *log, const struct record_event *event);
+/* From now on each record of a denial is also written to this file, which the container sees: what, why, and
+ * what would allow it, in few words (log.inside). It is emptied when it is full, and says so. Takes the
+ * descriptor, which must be open for append. A failure there changes nothing in the log. */
+void record_log_show_inside(struct record_log *log, int file);
 /* Milliseconds until record_log_flush has something to do, -1 for nothing. */
 int record_log_timeout(const struct record_log *log);
 /* Writes the repeat counts that are still owed; `final` also those whose time has not come. */

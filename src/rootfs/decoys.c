@@ -57,22 +57,14 @@ static struct error *decoy_place(const struct rootfs *root, const char *path, ui
 }
 
 struct error *decoys_attach(const struct rootfs *root, const struct decoy_request *requests, size_t count,
-                            uid_t uid, gid_t gid, int staging, int *sources) {
+                            uid_t uid, gid_t gid, int store, int *sources) {
     for (size_t i = 0; i < count; i++)
         sources[i] = -1;
-    if (count == 0)
-        return NULL;
-    string_list_owned struct string_list data = {0};
-    string_list_append(&data, "size=256k");
-    string_list_append(&data, "mode=755");
-    fd_owned int store = -1;
-    TRY(mount_new("tmpfs", "tmpfs", &data, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &store));
-    TRY(mount_attach(store, staging, "the store of decoys"));
     for (size_t i = 0; i < count; i++) {
         memory_owned char *name = text_formatted("%zu", i);
         TRY(decoy_write(store, name, requests[i].content, &sources[i]));
         TRY(error_context(decoy_place(root, requests[i].path, uid, gid, sources[i]), "decoy %s",
                           requests[i].path));
     }
-    return mount_detach(store, "the store of decoys");
+    return NULL;
 }

@@ -10,9 +10,8 @@ struct decoy_request {
     const char *content;
 };
 
-/* Makes the files in a private tmpfs (mounted on `staging`, a directory of the runtime), read-only for
- * everybody, and binds each at its place; directories that are missing are made for the owner, with mode
- * 0700. `sources` (room for `count`) receives an O_RDONLY descriptor of each, for the tripwire; the caller
- * closes them. */
+/* Makes the files in the store, read-only for everybody, and binds each at its place; directories that are
+ * missing are made for the owner, with mode 0700. `sources` (room for `count`) receives an O_RDONLY
+ * descriptor of each, for the tripwire; the caller closes them. */
 fallible decoys_attach(const struct rootfs *root, const struct decoy_request *requests, size_t count,
-                       uid_t uid, gid_t gid, int staging, int *sources);
+                       uid_t uid, gid_t gid, int store, int *sources);

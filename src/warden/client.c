@@ -54,6 +54,11 @@ struct error *warden_give_decoys(int channel, const int *decoys, size_t count) {
     return say(channel, &message, decoys, count);
 }
 
+struct error *warden_give_inside(int channel, int file) {
+    struct warden_message message = {.kind = WARDEN_INSIDE};
+    return say(channel, &message, &file, 1);
+}
+
 struct error *warden_watch(int channel) {
     struct warden_message message = {.kind = WARDEN_WATCH};
     TRY(say(channel, &message, NULL, 0));

@@ -246,6 +246,11 @@ static bool message_handle(struct warden *warden, int connection) {
         }
         answer = false;
         break;
+    case WARDEN_INSIDE:
+        if (count == 1)
+            record_log_show_inside(warden->context.log, fd_take(&fds[0]));
+        answer = false;
+        break;
     case WARDEN_WATCH:
         confine_capabilities(kept_capabilities); /* the decoys are marked: CAP_SYS_ADMIN has done its work */
         begin_watching(warden);

@@ -72,6 +72,8 @@ fallible warden_give_sockets(int channel, const struct wall_sockets *sockets);
  * the broker channel. */
 fallible warden_give_broker_sockets(int channel, const struct broker_sockets *sockets);
 fallible warden_give_decoys(int channel, const int *decoys, size_t count);
+/* The file in which the container sees its own denials; open for append. */
+fallible warden_give_inside(int channel, int file);
 /* Waits until the warden has everything and watches; where there is a broker, until it serves. */
 fallible warden_watch(int channel);
 /* Hands over a seccomp listener and waits until it is attended: only then may execve come. Only sendmsg,

@@ -168,9 +168,10 @@ static void agent_hardens_an_engines_config(void **state) {
     assert_true(config->root->readonly);
     assert_true(config->process->no_new_privileges);
 
-    assert_int_equal(config->process->env.count, 3);
+    assert_int_equal(config->process->env.count, 4);
     assert_string_equal(config->process->env.items[2], "HOME=/root");
-    assert_null(config->process->env.items[3]);
+    assert_string_equal(config->process->env.items[3], "PINFOLD_DENIALS=" HARDEN_INSIDE_FILE);
+    assert_null(config->process->env.items[4]);
     const struct change *token = find_change(hardened, "GITHUB_TOKEN");
     assert_non_null(token);
     assert_int_equal(token->kind, CHANGE_REMOVED);
