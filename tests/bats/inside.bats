@@ -94,7 +94,7 @@ denials.jsonl"
     is "$(grep -c . <<<"$output")" "$(jq -c . <<<"$output" | wc -l)"
     is "$(seen .reason)" fs.write.read_only
     is "$(seen '.object | contains("\n")')" true
-    ! grep -q $'\033' <<<"$output"
+    lacks "$output" $'\033'
 }
 
 @test "log.inside: false, and unconfined: no directory and no variable" {
