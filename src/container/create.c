@@ -106,39 +106,6 @@ static struct error *terminal_check(const struct creation *creation) {
     return NULL;
 }
 
-/* A refusal is said on standard error, the one channel that every engine shows, and recorded. */
-static void refusal_record(const struct creation *creation, const struct error *error) {
-    if (error->kind != ERROR_REFUSED || creation->prepared.policy == NULL)
-        return;
-    memory_owned char *run_id = NULL;
-    struct record_subject subject;
-    if (creation->prepared.config == NULL)
-        return;
-    struct error *failed = run_id_make(creation->prepared.config, &run_id);
-    if (failed != NULL) {
-        error_ignore(failed); /* the refusal itself is what counts */
-        return;
-    }
-    subject_make(creation->options->id, &creation->prepared, run_id, &subject);
-    struct record_log *log = NULL;
-    failed = record_log_open(&subject, NULL, &log);
-    if (failed == NULL) {
-        memory_owned char *reason = memory_copy_string(error->message);
-        reason[strcspn(reason, ":")] = '\0';
-        struct record_event event = {.class_id = RECORD_FINDING,
-                                     .activity_id = 1,
-                                     .action = RECORD_DENIED,
-                                     .reason = reason,
-                                     .message = error->message,
-                                     .subject = creation->options->id,
-                                     .rule_origin = creation->prepared.policy->origin};
-        failed = record_write(log, &event);
-        record_log_close(log);
-    }
-    error_ignore(failed); /* the refusal stands whether or not it could be written down */
-    subject_clear(&subject);
-}
-
 static struct error *compile_filters(struct creation *creation) {
     const struct hardened *hardened = creation->prepared.hardened;
     /* What the sandbox denies comes first, then the engine's profile; the observer sees what both let
@@ -772,7 +739,7 @@ struct error *container_create(const struct runtime_options *runtime, const stru
     *out = (struct created){.pidfd = -1, .terminal = -1};
     struct error *error = creation_run(&creation, out);
     if (error != NULL) {
-        refusal_record(&creation, error);
+        refusal_record(options->id, &creation.prepared, error);
         /* EEXIST leaves creation.container NULL: what is there is another's. */
         creation_undo(&creation);
         fd_close(creation.pidfd);

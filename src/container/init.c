@@ -18,6 +18,7 @@
 #include "container/container.h"
 #include "container/fault.h"
 #include "container/hooks.h"
+#include "container/network.h"
 #include "container/run_program.h"
 #include "process/binary.h"
 #include "process/keyring.h"
@@ -75,20 +76,8 @@ static struct error *observers_build(const struct init_plan *plan) {
 static struct error *wall_build(const struct init_plan *plan) {
     if (!plan->hardened->wall)
         return observers_build(plan);
-    bool joined = false;
-    uint32_t mark = 0;
-    TRY(wall_raise(plan->network, &joined, &mark));
-    struct wall_sockets sockets;
-    TRY(wall_open_sockets(&sockets));
-    struct error *error = warden_give_sockets(plan->channel, &sockets);
-    wall_close_sockets(&sockets);
-    if (error != NULL || !plan->brokered)
-        return error;
-    struct broker_sockets broker;
-    TRY(broker_sockets_open(mark, &broker));
-    error = warden_give_broker_sockets(plan->channel, &broker);
-    broker_sockets_close(&broker);
-    return error;
+    bool joined;
+    return network_wall_build(plan->network, plan->brokered, plan->channel, &joined);
 }
 
 struct error *init_in_stage(void *data) {

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/memory.h"
 #include "egress/host_alias.h"
+#include "warden/warden.h"
 
 /* Of a resolv.conf or a hosts file; what comes after is not read. */
 #define RESOLVER_BYTES_MAX (256 * 1024)
@@ -37,6 +38,23 @@ void network_wall_of(const struct policy *policy, const struct string_list *alia
 void network_wall_clear(struct wall_network *network) {
     free((char *)(uintptr_t)network->digest);
     *network = (struct wall_network){0};
+}
+
+struct error *network_wall_build(const struct wall_network *network, bool brokered, int channel,
+                                 bool *joined) {
+    uint32_t mark = 0;
+    TRY(wall_raise(network, joined, &mark));
+    struct wall_sockets sockets;
+    TRY(wall_open_sockets(&sockets));
+    struct error *error = warden_give_sockets(channel, &sockets);
+    wall_close_sockets(&sockets);
+    if (error != NULL || !brokered)
+        return error;
+    struct broker_sockets broker;
+    TRY(broker_sockets_open(mark, &broker));
+    error = warden_give_broker_sockets(channel, &broker);
+    broker_sockets_close(&broker);
+    return error;
 }
 
 /* ---- the resolver ---- */

@@ -20,6 +20,10 @@ void network_wall_of(const struct policy *policy, const struct string_list *alia
 void network_wall_clear(struct wall_network *network);
 #define network_wall_owned __attribute__((cleanup(network_wall_clear)))
 
+/* In the container's network namespace: raises the wall and hands the sockets of the warden and, where
+ * `brokered`, of the broker to the warden over init's channel. *joined as of wall_raise. */
+fallible network_wall_build(const struct wall_network *network, bool brokered, int channel, bool *joined);
+
 /* Are there hosts that something may connect to? Then there is a broker. */
 bool network_has_broker(const struct policy *policy);
 /* Starts the broker's keeper: broker_spawn. Its resolver is the one that the engine gave the container:

@@ -22,6 +22,7 @@
 
 struct process_stat {
     char state;
+    pid_t parent;
     unsigned flags;
     uint64_t start_time;
 };
@@ -42,6 +43,8 @@ static bool process_stat_read(pid_t pid, struct process_stat *out) {
     field += 2;
     out->state = *field;
     for (int number = 3; number < 22; number++) {
+        if (number == 4)
+            out->parent = (pid_t)strtol(field, NULL, 10);
         if (number == 9)
             out->flags = (unsigned)strtoul(field, NULL, 10);
         field = strchr(field, ' ');
@@ -51,6 +54,11 @@ static bool process_stat_read(pid_t pid, struct process_stat *out) {
     }
     out->start_time = strtoull(field, NULL, 10);
     return true;
+}
+
+pid_t process_parent(pid_t pid) {
+    struct process_stat stat;
+    return process_stat_read(pid, &stat) ? stat.parent : 0;
 }
 
 struct error *process_identify(pid_t pid, struct process_identity *out) {

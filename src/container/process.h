@@ -12,6 +12,8 @@ struct process_identity {
     uint64_t start_time; /* field 22 of /proc/PID/stat, clock ticks since boot */
 };
 
+/* The parent of a process; 0 when that cannot be told. */
+pid_t process_parent(pid_t pid);
 /* The identity of a living process. */
 fallible process_identify(pid_t pid, struct process_identity *out);
 /* Opens the very process; *pidfd is -1 when it has ended: a zombie has, one that is on its way through

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "container/process.h"
 
 #define RUN_ID_ANNOTATION "dev.pinfold.run-id"
 #define RUN_ID_MAX 128
@@ -31,10 +32,9 @@ static const char *const digest_keys[] = {"io.kubernetes.cri-o.ImageRef",
                                           "org.opencontainers.image.base.digest", NULL};
 static const char *const pod_keys[] = {"io.kubernetes.cri.sandbox-uid", "io.kubernetes.pod.uid", NULL};
 
-/* podman tells a runtime the id alone, and its monitor, which calls us, the name: `conmon ... -c ID ... -n
- * NAME ...`. */
-static char *monitor_container_name(const char *id) {
-    memory_owned char *path = text_formatted("/proc/%d/cmdline", (int)getppid());
+/* Of the process, if it is a monitor of engines': `conmon ... -c ID ... -n NAME ...`. */
+static char *name_by_monitor(pid_t pid, const char *id) {
+    memory_owned char *path = text_formatted("/proc/%d/cmdline", (int)pid);
     text_owned struct text bytes = {0};
     struct error *error = file_read(AT_FDCWD, path, MONITOR_BYTES_MAX, &bytes);
     error_ignore(error); /* the id serves as the name */
@@ -50,6 +50,13 @@ static char *monitor_container_name(const char *id) {
             name = bytes.data + next;
     }
     return ours && name != NULL ? memory_copy_string(name) : NULL;
+}
+
+/* podman tells a runtime the id alone, and its monitor, which calls us, or the runtime that runs us as a
+ * hook, the name. */
+static char *monitor_container_name(const char *id) {
+    char *name = name_by_monitor(getppid(), id);
+    return name != NULL ? name : name_by_monitor(process_parent(getppid()), id);
 }
 
 static char *copy_or_null(const char *text) {
@@ -106,4 +113,34 @@ struct error *run_id_make(const struct oci_config *config, char **out) {
         text_format(&text, "%02x", bytes[i]);
     *out = text_take(&text);
     return NULL;
+}
+
+void refusal_record(const char *id, const struct prepared *prepared, const struct error *error) {
+    if (error->kind != ERROR_REFUSED || prepared->policy == NULL || prepared->config == NULL)
+        return;
+    memory_owned char *run_id = NULL;
+    struct record_subject subject;
+    struct error *failed = run_id_make(prepared->config, &run_id);
+    if (failed != NULL) {
+        error_ignore(failed); /* the refusal itself is what counts */
+        return;
+    }
+    subject_make(id, prepared, run_id, &subject);
+    struct record_log *log = NULL;
+    failed = record_log_open(&subject, NULL, &log);
+    if (failed == NULL) {
+        memory_owned char *reason = memory_copy_string(error->message);
+        reason[strcspn(reason, ":")] = '\0';
+        struct record_event event = {.class_id = RECORD_FINDING,
+                                     .activity_id = 1,
+                                     .action = RECORD_DENIED,
+                                     .reason = reason,
+                                     .message = error->message,
+                                     .subject = id,
+                                     .rule_origin = prepared->policy->origin};
+        failed = record_write(log, &event);
+        record_log_close(log);
+    }
+    error_ignore(failed); /* the refusal stands whether or not it could be written down */
+    subject_clear(&subject);
 }

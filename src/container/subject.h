@@ -10,5 +10,9 @@ void subject_make(const char *id, const struct prepared *prepared, const char *r
                   struct record_subject *out);
 void subject_clear(struct record_subject *subject);
 
+/* A refusal is said on standard error, the one channel that every engine shows, and recorded. Any other error
+ * is not; nor is one from before the configuration and the policy were read. */
+void refusal_record(const char *id, const struct prepared *prepared, const struct error *error);
+
 /* Annotation dev.pinfold.run-id, else 128 random bits. The caller frees it. */
 fallible run_id_make(const struct oci_config *config, char **out);

@@ -48,6 +48,10 @@ fallible wall_observe(const struct wall_network *network, bool *joined);
  * where the kernel has it. Then reads the rules back and fails unless they are what was written. */
 fallible wall_complete(const struct wall_network *network);
 
+/* The same, for who cannot look again when the engine is done: rules that hold with lo alone and with the
+ * interfaces that may come later. These have no netdev chain. */
+fallible wall_complete_early(const struct wall_network *network);
+
 /* Reads the table back: an error when it is absent or was changed. */
 fallible wall_verify(const struct wall_network *network);
 

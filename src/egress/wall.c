@@ -161,11 +161,12 @@ static struct error *variant_put(int socket, enum wall_variant variant, uint32_t
     return wall_plan_compare(&plan, socket);
 }
 
-static struct error *complete_once(int socket, uint32_t mark, const struct wall_openings *openings) {
+static struct error *complete_once(int socket, uint32_t mark, enum wall_variant without_links,
+                                   const struct wall_openings *openings) {
     link_list_owned struct link_list links = {0};
     TRY(links_read(&links));
     if (links.count == 0)
-        return variant_put(socket, WALL_ALONE, mark, NULL, openings);
+        return variant_put(socket, without_links, mark, NULL, openings);
     struct error *error = variant_put(socket, WALL_EGRESS, mark, &links, openings);
     if (error == NULL || error->number == ENOENT)
         return error;
@@ -186,7 +187,8 @@ static struct error *identity_require(int socket, struct wall_identity *identity
     return NULL;
 }
 
-struct error *wall_complete(const struct wall_network *network) {
+/* `without_links`: what is put up where there is lo alone. */
+static struct error *complete(const struct wall_network *network, enum wall_variant without_links) {
     fd_owned int socket = -1;
     wall_openings_owned struct wall_openings openings;
     bool needed;
@@ -196,13 +198,21 @@ struct error *wall_complete(const struct wall_network *network) {
     struct wall_identity identity;
     TRY(identity_require(socket, &identity));
     /* ENOENT: an interface went between the list and the hook. */
-    struct error *error = complete_once(socket, identity.mark, opened);
+    struct error *error = complete_once(socket, identity.mark, without_links, opened);
     for (int attempt = 0; attempt < 3 && error != NULL && error->number == ENOENT; attempt++) {
         error_free(error);
-        error = complete_once(socket, identity.mark, opened);
+        error = complete_once(socket, identity.mark, without_links, opened);
     }
     TRY(error);
     return routes_local_add();
+}
+
+struct error *wall_complete(const struct wall_network *network) {
+    return complete(network, WALL_ALONE);
+}
+
+struct error *wall_complete_early(const struct wall_network *network) {
+    return complete(network, WALL_INTERFACES);
 }
 
 struct error *wall_verify(const struct wall_network *network) {

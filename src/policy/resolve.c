@@ -309,9 +309,9 @@ static struct error *annotated_policy(struct resolution *resolution, const struc
     return NULL;
 }
 
-/* Those that are not about the policy. */
+/* Those that are not about the policy; "egress" is what hooks/ runs for under another runtime. */
 static bool is_other_annotation(const char *name) {
-    return strcmp(name, "run-id") == 0 || strcmp(name, "policy") == 0;
+    return strcmp(name, "run-id") == 0 || strcmp(name, "policy") == 0 || strcmp(name, "egress") == 0;
 }
 
 static struct error *annotation_apply(const struct policy_settings *settings, const char *annotation,

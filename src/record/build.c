@@ -194,7 +194,7 @@ static char *make_container(const struct record_subject *subject) {
     member(&builder, "name", first_of(subject->container_name, subject->container_id, "unknown"),
            RECORD_NAME_MAX);
     add_image(&builder, subject);
-    member_constant(&builder, "runtime", "pinfold");
+    member(&builder, "runtime", first_of(subject->runtime, "pinfold", NULL), RECORD_NAME_MAX);
     if (subject->pod_uuid != NULL && is_uuid(subject->pod_uuid))
         member(&builder, "pod_uuid", subject->pod_uuid, RECORD_NAME_MAX);
     close_object(&builder);

@@ -23,10 +23,10 @@
         .offset = offsetof(struct record_subject, member)                                                    \
     }
 static const struct schema_field subject_fields[] = {
-    FIELD(container_id, true),  FIELD(container_name, false), FIELD(image, false),
-    FIELD(image_digest, false), FIELD(pod_uuid, false),       FIELD(run_id, false),
-    FIELD(hostname, false),     FIELD(policy_name, false),    FIELD(policy_digest, false),
-    FIELD(log_path, true),
+    FIELD(container_id, true),   FIELD(container_name, false), FIELD(image, false),
+    FIELD(image_digest, false),  FIELD(pod_uuid, false),       FIELD(runtime, false),
+    FIELD(run_id, false),        FIELD(hostname, false),       FIELD(policy_name, false),
+    FIELD(policy_digest, false), FIELD(log_path, true),
 };
 const struct schema record_subject_schema = {
     .name = "record subject",

@@ -17,6 +17,7 @@ struct record_subject {
     char *image;          /* name, or NULL */
     char *image_digest;   /* "sha256:...", or NULL */
     char *pod_uuid;       /* or NULL */
+    char *runtime;        /* that runs it, NULL: pinfold */
     char *run_id;         /* metadata.correlation_uid */
     char *hostname;       /* device.hostname: the machine's */
     char *policy_name;

@@ -428,7 +428,7 @@ static struct error *prepare(uint64_t *sequence, struct warden_plan *plan, struc
     return record_log_open(&plan->subject, sequence, log);
 }
 
-static _Noreturn void warden_run(uint64_t *sequence, int guardian, int broker) {
+static _Noreturn void warden_run(uint64_t *sequence, int guardian, int listening, int broker) {
     prctl(PR_SET_NAME, "pinfold-warden");
     /* What it answers (a held connection, a notified call) is a program of the workload that waits. Measured
      * on a busy machine: a denied connect, p50, 1.0 -> 0.5 ms. */
@@ -450,7 +450,7 @@ static _Noreturn void warden_run(uint64_t *sequence, int guardian, int broker) {
         .init = WARDEN_FD_INIT,
         .guardian = guardian,
         .channel = WARDEN_FD_CHANNEL,
-        .listening = WARDEN_FD_LISTENING,
+        .listening = listening,
         .context = {.log = log,
                     .policy_origin = plan->policy_origin,
                     .plan = plan,
@@ -520,11 +520,14 @@ static _Noreturn void guardian_run(uint64_t *sequence, pid_t warden, int warden_
 }
 
 int warden_main(void) {
-    for (int fd = WARDEN_FD_FIRST; fd < WARDEN_FD_BROKER; fd++)
-        if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
-            return 1;
-    /* Before something else is opened at its number. */
-    int broker = fcntl(WARDEN_FD_BROKER, F_SETFD, FD_CLOEXEC) < 0 ? -1 : WARDEN_FD_BROKER;
+    /* Before something else is opened at the numbers of those that there may not be. */
+    bool given[WARDEN_FD_END] = {0};
+    for (int fd = WARDEN_FD_FIRST; fd < WARDEN_FD_END; fd++)
+        given[fd] = fcntl(fd, F_SETFD, FD_CLOEXEC) == 0;
+    if (!given[WARDEN_FD_PLAN] || !given[WARDEN_FD_CHANNEL] || !given[WARDEN_FD_INIT])
+        return 1;
+    int broker = given[WARDEN_FD_BROKER] ? WARDEN_FD_BROKER : -1;
+    int listening = given[WARDEN_FD_LISTENING] ? WARDEN_FD_LISTENING : -1;
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     /* One counter for both processes, so that a sequence never repeats. */
     uint64_t *sequence =
@@ -535,7 +538,7 @@ int warden_main(void) {
      * two writes to it. */
     pid_t warden = sequence == MAP_FAILED || guardian < 0 ? -1 : sys_clone3(0, &warden_pidfd, -1);
     if (warden == 0)
-        warden_run(sequence, guardian, broker);
+        warden_run(sequence, guardian, listening, broker);
     if (warden < 0) {
         error_send(WARDEN_FD_CHANNEL, error_system(errno, "fork", "the warden"));
         return 1;
@@ -546,7 +549,7 @@ int warden_main(void) {
     /* What only the warden needs; a listener that somebody else still held would make denied calls hang. */
     fd_close(guardian);
     fd_close(WARDEN_FD_CHANNEL);
-    fd_close(WARDEN_FD_LISTENING);
+    fd_close(listening);
     fd_close(broker);
     guardian_run(sequence, warden, warden_pidfd);
 }
