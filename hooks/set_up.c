@@ -112,18 +112,25 @@ static struct error *warden_begin(struct set_up *set_up, pid_t init) {
         plan.hosts = policy->allowed_hosts.values;
         plan.hosts_origins = policy->allowed_hosts.origins;
     }
+    /* Only the array itself and what is said of the rest are this function's. */
+    memory_owned struct warden_change *changes = memory_zeroed((policy->remarks_count + 1) * sizeof *changes);
+    for (size_t i = 0; i < policy->remarks_count; i++) {
+        const struct policy_remark *remark = &policy->remarks[i];
+        changes[plan.changes_count++] = (struct warden_change){.reason = remark->reason,
+                                                               .subject = remark->subject,
+                                                               .message = remark->message,
+                                                               .rule = remark->rule};
+    }
     memory_owned char *keys = not_held(policy);
-    memory_owned char *message = keys == NULL
-                                     ? NULL
-                                     : text_formatted("The hook holds the network alone; these lines "
-                                                      "of the policy are not in force: %s.",
-                                                      keys);
-    struct warden_change change = {.reason = (char[]){"mechanism.unavailable"},
-                                   .subject = (char[]){"hook"},
-                                   .message = message,
-                                   .rule = keys};
-    plan.changes = keys == NULL ? NULL : &change;
-    plan.changes_count = keys == NULL ? 0 : 1;
+    memory_owned char *message =
+        text_formatted("The hook holds the network alone; these lines of the policy are not in force: %s.",
+                       keys != NULL ? keys : "");
+    if (keys != NULL)
+        changes[plan.changes_count++] = (struct warden_change){.reason = (char[]){"mechanism.unavailable"},
+                                                               .subject = (char[]){"hook"},
+                                                               .message = message,
+                                                               .rule = keys};
+    plan.changes = changes;
     pid_t pid;
     TRY(warden_spawn(&plan, set_up->channel[1], -1, set_up->init, set_up->broker_channel[0], &pid));
     fd_close(fd_take(&set_up->channel[1]));

@@ -22,6 +22,9 @@ setup() {
     etc=$(dirname "$(dirname "$(find "$WORK/root" -name logrotate.d)")")/etc
     contains "$(cat "$etc/containers/containers.conf.d/pinfold.conf")" 'pinfold-npm = ["/opt/pinfold/bin/pinfold-npm"'
     lacks "$(cat "$place/share/doc/pinfold/contrib/docker/daemon.json")" /usr/local/
+    hook=$(jq -r .hook.path "$place/share/containers/oci/hooks.d/pinfold-egress.json")
+    is "$hook" /opt/pinfold/libexec/oci/hooks.d/pinfold-egress-hook
+    [ -x "$WORK/root$hook" ]
     # installed, it finds its helper in libexec
     run "$place/bin/pinfold" policy generate npm --registry http://127.0.0.1:1/
     ended 0 '{host: "127.0.0.1", ports: [1], private: true}'

@@ -251,6 +251,8 @@ while True:
     run rt_run
     ended 1
     has_record net.address.literal '.dst_endpoint.ip == "1.2.3.4" and .policy.name == "agent"'
+    has_record policy.annotation.ignored '.message | contains("unconfined")'
+    has_record policy.annotation.ignored '.message | contains("network.mode")'
 }
 
 @test "without its warden the container does not go on" {

@@ -28,7 +28,7 @@ in_files() { # grep options and pattern; the files' names come on standard input
 no_comments() { # drops lines that are comments, of grep's output FILE:LINE:TEXT
     grep -vE '^[^:]+:[0-9]+:[[:space:]]*(\*|/\*|//)'
 }
-runtime=$(files '^(src|libocispec)/.*\.[ch]$')
+runtime=$(files '^(src|libocispec|hooks)/.*\.[ch]$')
 sources=$(files '^(src|libocispec|hooks|tests)/.*\.[ch]$')
 
 echo 1..9
@@ -60,7 +60,7 @@ check "no host name of a package registry" "$(files . | grep -vE '^tests/style/'
 
 # A unit test or fuzz target is named there as a program, without its suffix.
 named=$(grep -oE '[A-Za-z0-9_./-]+' Makefile.am | sed 's,^\$(srcdir)/,,' | sort -u)
-check "every source is in Makefile.am" "$(files '^(src|libocispec)/.*\.[ch]$|^tests/(unit|fuzz)/[^/]*\.c$' | sort |
+check "every source is in Makefile.am" "$(files '^(src|libocispec|hooks)/.*\.[ch]$|^tests/(unit|fuzz)/[^/]*\.c$' | sort |
     comm -23 - <(sort -u <<<"$named"$'\n'"$(sed -n 's,^tests/.*,&.c,p' <<<"$named")"))"
 
 # The tree must build and run anywhere, and says nothing that is left to be written.
