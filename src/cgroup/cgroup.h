@@ -84,6 +84,10 @@ bool cgroup_has_controller(const struct cgroup *cgroup, const char *controller);
  * has no devices controller they are not applied: a user namespace can neither make a device nor mount one.
  */
 fallible cgroup_apply(const struct cgroup *cgroup, const struct oci_resources *resources);
+/* After cgroup_apply, for a process that is to be SCHED_FIFO or SCHED_RR: a v1 cgroup without a real-time
+ * budget gets one, half of each second or less, where there is one to have. scheduling_apply says what it
+ * lacks. */
+void cgroup_allow_scheduler(const struct cgroup *cgroup, const struct oci_scheduler *scheduler);
 /* cgroup_apply for a container that runs: with the systemd driver its unit is told first. */
 fallible cgroup_update(const struct cgroup *cgroup, const struct oci_resources *resources);
 /* Process ids of the container (all threads' groups, sub-groups too). The caller frees *pids. */

@@ -167,6 +167,8 @@ static struct error *targets_destroy(struct targets *targets) {
         const struct target *last = NULL;
         for (size_t i = 0; i < targets->count; i++) {
             struct target *target = &targets->items[i];
+            if (!target->gone)
+                cgroup_v1_realtime_return(target->path);
             if (!target->gone && !(target->gone = tree_remove(target->parent, target->name))) {
                 left++;
                 last = target;
@@ -209,6 +211,8 @@ struct error *cgroup_destroy(const struct string_list *created) {
     for (size_t i = 0; i < targets.count; i++) {
         struct target *target = &targets.items[i];
         /* The common case: the container has ended and nothing is left to kill. */
+        if (!target->gone)
+            cgroup_v1_realtime_return(target->path);
         bool gone = target->gone || remove_once(target->parent, target->name);
         if (!gone) {
             target->directory =

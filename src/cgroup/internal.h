@@ -4,6 +4,8 @@
 #include "cgroup/cgroup.h"
 
 #define CGROUP_BASE "/sys/fs/cgroup"
+/* Where containers are that name no place: made by this runtime and for nobody else. */
+#define CGROUP_OWN_PARENT "pinfold"
 
 /* ---- files.c: single files of a cgroup ---- */
 
@@ -96,6 +98,17 @@ fallible cgroup_v1_cpu(const char *directory, const struct oci_cpu *cpu);
 /* Copies cpus and mems from the parents into this cpuset and those above it, where they are empty. Those of
  * others too: nobody can be in an empty one, so that nothing of theirs changes but that it can be used. */
 fallible cgroup_v1_cpuset_fill(const char *directory);
+
+/* ---- realtime.c ---- */
+
+/* Sees to it that CGROUP_OWN_PARENT, where `directory` is in it, has room for this real-time budget beside
+ * those of the others there. A parent that somebody else made has what its administrator gave it. `period` 0:
+ * the one that the cgroup has. */
+fallible cgroup_v1_realtime_room(const char *directory, int64_t runtime, uint64_t period);
+
+/* Before `directory` is removed, when nobody runs in it any more: its budget is the machine's again, and
+ * CGROUP_OWN_PARENT keeps what the others in it have. Later the kernel would still count it for a while. */
+void cgroup_v1_realtime_return(const char *directory);
 
 /* ---- block.c ---- */
 

@@ -83,7 +83,7 @@ static struct error *path_check(const char *cgroups_path, const char *container_
         if (strchr(container_id, '/') != NULL || strcmp(container_id, ".") == 0 ||
             strcmp(container_id, "..") == 0 || container_id[0] == '\0')
             return error_known(ERROR_ID_FORMAT, NULL);
-        *out = text_formatted("/pinfold/%s", container_id);
+        *out = text_formatted("/" CGROUP_OWN_PARENT "/%s", container_id);
         return NULL;
     }
     if (path_is_systemd(cgroups_path))

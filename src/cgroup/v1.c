@@ -114,7 +114,19 @@ struct error *cgroup_v1_cpu(const char *directory, const struct oci_cpu *cpu) {
     if (cpu->idle.set && (cpu->idle.value != 0 || cgroup_file_exists(directory, "cpu.idle")))
         cgroup_settings_add(&settings, "linux.resources.cpu.idle", "cpu", "cpu.idle",
                             text_formatted("%" PRId64, cpu->idle.value));
-    TRY(cgroup_settings_write(&settings, directory));
+    /* Containers that come at the same moment may take what was just made room for. */
+    struct error *error = NULL;
+    for (int attempt = 0; attempt < 5; attempt++) {
+        error_free(error);
+        if (cgroup_wanted(cpu->realtime_runtime))
+            TRY(error_context(
+                cgroup_v1_realtime_room(directory, cpu->realtime_runtime.value, cpu->realtime_period.value),
+                "linux.resources.cpu.realtimeRuntime"));
+        error = cgroup_settings_write(&settings, directory);
+        if (error == NULL || error->number != EINVAL || !cgroup_wanted(cpu->realtime_runtime))
+            break;
+    }
+    TRY(error);
     if (cgroup_wanted(cpu->quota) && cpu->quota.value > 0)
         TRY(cgroup_file_expect("linux.resources.cpu.quota", directory, "cpu.cfs_quota_us",
                                (uint64_t)cpu->quota.value));

@@ -250,6 +250,7 @@ static struct error *cgroup_prepare(struct creation *creation) {
     TRY(error);
     fault_point("cgroup");
     TRY(cgroup_apply(state->cgroup, creation->prepared.hardened->config->linux_config->resources));
+    cgroup_allow_scheduler(state->cgroup, creation->prepared.hardened->config->process->scheduler);
     fault_point("cgroup-limits");
     return NULL;
 }
@@ -621,7 +622,7 @@ static struct error *creation_run(struct creation *creation, struct created *out
         TRY(cgroup_prepare(creation));
     if (geteuid() == 0)
         TRY(mount_set_prepare(creation->prepared.hardened->config, creation->sources, false,
-                              &creation->mounts));
+                              creation->prepared.hardened->confined, &creation->mounts));
     /* Not in a sandbox: there the machine's own node vouches for what is at a path that a policy allows. */
     if (geteuid() == 0 && !creation->prepared.hardened->confined)
         TRY(device_nodes_make(creation->prepared.hardened->config, &creation->nodes));
@@ -735,6 +736,7 @@ struct error *container_create(const struct runtime_options *runtime, const stru
                                 .warden_listening = -1,
                                 .procfs = PROCFS_NONE,
                                 .devices = NET_DEVICES_NONE,
+                                .namespaces = NAMESPACE_PLAN_NONE,
                                 .pidfd = -1};
     *out = (struct created){.pidfd = -1, .terminal = -1};
     struct error *error = creation_run(&creation, out);

@@ -42,6 +42,7 @@ struct execution {
     int console[2];
     struct procfs procfs; /* where a label is asked for */
     int guard;            /* process/binary.h, -1: none */
+    int root;             /* of a container that has no mount namespace of its own, else -1 */
     pid_t pid;
     int pidfd;
 };
@@ -237,6 +238,9 @@ static int execution_body(void *data) {
     fd_close(fd_take(&execution->guard));
     fd_close(execution->sync[0]);
     fd_close(execution->console[1]);
+    if (error == NULL && execution->root >= 0 && (fchdir(execution->root) < 0 || chroot(".") < 0))
+        error = error_system(errno, "chroot", "to the container's root");
+    fd_close(fd_take(&execution->root));
     if (error == NULL)
         error = become_program(execution);
     error_send(execution->sync[1], error);
@@ -278,6 +282,8 @@ static struct error *clone_and_release(struct execution *execution) {
     if (lsm_wants_procfs(execution->process))
         TRY(procfs_open(PROCFS_PROCESSES, &execution->procfs));
     TRY(binary_guard_open(&execution->guard));
+    if (oci_config_namespace(execution->config, "mount") == NULL)
+        TRY(namespace_open_root(init, (pid_t)state->init.pid, &execution->root));
     TRY(namespace_clone_beside(init, (pid_t)state->init.pid, execution_body, execution, &execution->pid,
                                &execution->pidfd));
     fd_close(fd_take(&execution->sync[1]));
@@ -381,6 +387,7 @@ struct error *container_exec(struct container *container, const struct exec_opti
                                   .console = {-1, -1},
                                   .procfs = PROCFS_NONE,
                                   .guard = -1,
+                                  .root = -1,
                                   .pidfd = -1};
     uint32_t random = 0;
     (void)!getrandom(&random, sizeof random, 0);
@@ -395,6 +402,7 @@ struct error *container_exec(struct container *container, const struct exec_opti
     }
     procfs_close(&execution.procfs);
     fd_close(execution.guard);
+    fd_close(execution.root);
     fd_close(execution.channel);
     seccomp_agent_close(&execution.agent);
     fd_close(execution.pidfd);

@@ -204,7 +204,7 @@ static struct error *root_prepare(const struct init_plan *plan, struct rootfs *r
     if (fstat(plan->facts->root_fd, &judged) < 0)
         return error_system(errno, "stat", "root.path %s", config->root->path);
     if (plan->reopen_sources)
-        TRY(mount_set_prepare(config, plan->sources, true, plan->mounts));
+        TRY(mount_set_prepare(config, plan->sources, true, plan->hardened->confined, plan->mounts));
     TRY(rootfs_enter(plan->root_path, &judged, config, root));
     if (plan->hardened->confined)
         TRY(rootfs_forbid_devices(root));
@@ -364,11 +364,16 @@ static struct error *prepare(const struct init_plan *plan, struct readiness *rea
     }
     if (config->root->readonly)
         TRY(rootfs_make_readonly(&root));
-    TRY(rootfs_pivot(&root, plan->no_pivot));
+    bool shares_mounts = plan->namespaces->callers_mounts >= 0;
+    if (shares_mounts)
+        TRY(rootfs_take_away(&root, plan->namespaces->callers_mounts, config));
+    else
+        TRY(rootfs_pivot(&root, plan->no_pivot));
     fd_close(root.fd);
     TRY(names_set(config));
     TRY(sysctl_apply(config->linux_config, &plan->procfs));
-    TRY(rootfs_propagate(config));
+    if (!shares_mounts)
+        TRY(rootfs_propagate(config));
     if (terminal.leader >= 0) {
         if (plan->console >= 0)
             TRY(terminal_send(plan->console, terminal.leader));

@@ -45,7 +45,8 @@ static bool cgroups_are_ours(const struct container_state *state) {
 void members_note(struct container_state *state, const struct oci_config *config) {
     const struct oci_namespace *pids = oci_config_namespace(config, "pid");
     bool own_pids = pids != NULL && !oci_namespace_is_joined(pids);
-    if (!own_pids || !cgroups_are_ours(state))
+    state->shares_mounts = oci_config_namespace(config, "mount") == NULL;
+    if (!state->shares_mounts && (!own_pids || !cgroups_are_ours(state)))
         state->mount_namespace = mount_namespace_of((pid_t)state->init.pid);
 }
 
@@ -56,6 +57,8 @@ bool members_is_foreign(const struct container_state *state, pid_t pid) {
     process_open(&state->init, &init);
     if (init >= 0 && pid == state->init.pid)
         return false;
+    if (state->shares_mounts)
+        return true; /* the machine's own processes are in that namespace */
     if (state->mount_namespace != 0)
         return mount_namespace_of(pid) != state->mount_namespace;
     return init < 0 || !same_mount_namespace((pid_t)state->init.pid, pid);

@@ -56,6 +56,7 @@ static const struct schema_field state_fields[] = {
     STRINGS(OPTIONAL, "cgroupsCreated", container_state, cgroups_created),
     STRINGS(OPTIONAL, "rdtCreated", container_state, rdt_created),
     UINT64(OPTIONAL, "mountNamespace", container_state, mount_namespace),
+    BOOL(OPTIONAL, "sharesMounts", container_state, shares_mounts),
     POINTER(OPTIONAL, "access", container_state, access, access_plan, access_plan_schema),
     MAP(OPTIONAL, "annotations", container_state, annotations),
     STRING(OPTIONAL, "seccompAgent", container_state, seccomp_agent),

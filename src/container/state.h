@@ -40,6 +40,7 @@ struct container_state {
     struct string_list cgroups_created; /* directories that may be removed */
     struct string_list rdt_created;     /* of linux.intelRdt */
     uint64_t mount_namespace;           /* by which members are told; 0: by the cgroup alone */
+    bool shares_mounts;                 /* it is in its caller's mount namespace: nothing is told by that */
     struct access_plan *access;         /* for Landlock in exec; NULL: it is not used */
     struct string_map annotations;
     char *seccomp_agent; /* linux.seccomp.listenerPath where a rule notifies, NULL: none */

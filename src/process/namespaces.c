@@ -29,8 +29,21 @@ static const struct {
     {"mount", "mnt", CLONE_NEWNS},         {"user", "user", CLONE_NEWUSER},
 };
 
-/* Mounts, and pivot_root(2), which gives its new root to every process that had the old one: in the caller's
- * mount namespace that would be the machine's. */
+/* An absent namespace is the caller's (config-linux.md, "Namespaces"). Mounting there, and pivot_root(2),
+ * which gives its new root to every process that had the old one, would change the machine's: so the mounts
+ * are made elsewhere, and only the process goes back. */
+static struct error *share_mounts(const struct oci_config *config, struct namespace_plan *plan) {
+    /* The way back needs rights over the caller's namespace, which root of a user namespace has not. */
+    if (geteuid() != 0 || oci_config_namespace(config, "user") != NULL)
+        return error_new(ERROR_INVALID, "linux.namespaces: needs an entry of type \"mount\" %s",
+                         geteuid() != 0 ? "where the runtime is not root" : "beside one of type \"user\"");
+    plan->callers_mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (plan->callers_mounts < 0)
+        return error_system(errno, "open", "/proc/self/ns/mnt");
+    plan->new_flags |= CLONE_NEWNS;
+    return NULL;
+}
+
 static struct error *check_mount_namespace(const struct namespace_plan *plan) {
     struct stat own, other;
     bool apart = namespace_plan_has_new(plan, CLONE_NEWNS);
@@ -40,12 +53,12 @@ static struct error *check_mount_namespace(const struct namespace_plan *plan) {
                     own.st_ino != other.st_ino;
     if (apart)
         return NULL;
-    return error_new(ERROR_INVALID, "linux.namespaces: needs an entry of type \"mount\" that is not the "
-                                    "caller's own: the container's mounts would be the machine's");
+    return error_new(ERROR_INVALID, "linux.namespaces: expected an entry of type \"mount\" that is not the "
+                                    "caller's own, or none: the container's mounts would be the machine's");
 }
 
 struct error *namespace_plan_make(const struct oci_config *config, struct namespace_plan *out) {
-    *out = (struct namespace_plan){0};
+    *out = NAMESPACE_PLAN_NONE;
     for (size_t i = 0; i < NAMESPACES_MAX; i++) {
         const struct oci_namespace *namespace = oci_config_namespace(config, namespace_types[i].type);
         int flag = namespace_types[i].flag;
@@ -69,6 +82,8 @@ struct error *namespace_plan_make(const struct oci_config *config, struct namesp
             return error_new(ERROR_INVALID, "linux.namespaces: %s is not a %s namespace", namespace->path,
                              namespace->type);
     }
+    if (oci_config_namespace(config, "mount") == NULL)
+        TRY(share_mounts(config, out));
     return check_mount_namespace(out);
 }
 
@@ -76,6 +91,8 @@ void namespace_plan_close(struct namespace_plan *plan) {
     for (size_t i = 0; i < plan->joined_count; i++)
         fd_close(plan->joined[i].fd);
     plan->joined_count = 0;
+    fd_close(plan->callers_mounts);
+    plan->callers_mounts = -1;
 }
 
 bool namespace_plan_has_new(const struct namespace_plan *plan, int type) {
@@ -184,7 +201,7 @@ static bool same_namespace(const char *file, pid_t target) {
 
 /* The namespaces of a process that are not ours, as a plan that joins them. */
 static struct error *plan_of_process(pid_t target, struct namespace_plan *out) {
-    *out = (struct namespace_plan){0};
+    *out = NAMESPACE_PLAN_NONE;
     for (size_t i = 0; i < NAMESPACES_MAX; i++) {
         if (same_namespace(namespace_types[i].file, target))
             continue;
@@ -196,6 +213,16 @@ static struct error *plan_of_process(pid_t target, struct namespace_plan *out) {
         out->joined[out->joined_count].fd = fd;
         out->joined[out->joined_count++].type = namespace_types[i].flag;
     }
+    return NULL;
+}
+
+struct error *namespace_open_root(int target_pidfd, pid_t target, int *out) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/root", (int)target);
+    *out = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    /* Opened by number: it is the target's if that still lives now. */
+    if (*out < 0 || sys_pidfd_send_signal(target_pidfd, 0) < 0)
+        return error_known(ERROR_NOT_RUNNING, NULL);
     return NULL;
 }
 

@@ -22,9 +22,15 @@ struct namespace_plan {
         int type; /* CLONE_NEW* */
     } joined[NAMESPACES_MAX];
     size_t joined_count;
+    /* config.json has none of type "mount": init begins in a new one, the root is put together there, and
+     * then init goes back to its caller's with it (rootfs_take_away). -1: it stays in what it has. */
+    int callers_mounts;
 };
 
-/* Opens the namespaces that are joined; a path that is no namespace of its type is ERROR_INVALID. */
+#define NAMESPACE_PLAN_NONE ((struct namespace_plan){.callers_mounts = -1})
+
+/* Opens the namespaces that are joined; a path that is no namespace of its type is ERROR_INVALID. After an
+ * error, too, namespace_plan_close is due. */
 fallible namespace_plan_make(const struct oci_config *config, struct namespace_plan *out);
 void namespace_plan_close(struct namespace_plan *plan);
 bool namespace_plan_has_new(const struct namespace_plan *plan, int type);
@@ -39,6 +45,10 @@ typedef int (*process_body)(void *data);
  * CLONE_PARENT. `cgroup_fd`: the v2 cgroup to be born in, or -1. */
 fallible namespace_clone(const struct namespace_plan *plan, int cgroup_fd, fallible (*in_stage)(void *data),
                          process_body body, void *data, pid_t *pid, int *pidfd);
+
+/* The root directory of a process that has one of its own in its caller's mount namespace, for exec: of a
+ * process that still lives. The caller closes it. */
+fallible namespace_open_root(int target_pidfd, pid_t target, int *out);
 
 /* Joins the namespaces of a running process, all that differ from ours, and makes a child there as
  * namespace_clone does: for exec. */

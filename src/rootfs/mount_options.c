@@ -151,7 +151,7 @@ static bool is_foreign(const char *option) {
 struct error *mount_options_parse(const struct oci_mount *mount, const char *field,
                                   struct mount_options *out) {
     *out = (struct mount_options){0};
-    const char *foreign = NULL;
+    const char *foreign = NULL, *value = NULL;
     for (size_t i = 0; i < mount->options.count; i++) {
         const char *option = mount->options.items[i];
         const struct word *word = word_find(option);
@@ -163,7 +163,8 @@ struct error *mount_options_parse(const struct oci_mount *mount, const char *fie
             out->idmap_mappings = strchr(option, '=') + 1;
         } else {
             string_list_append(&out->superblock, option);
-            foreign = foreign ? foreign : option;
+            const char **first = strchr(option, '=') != NULL ? &value : &foreign;
+            *first = *first ? *first : option;
         }
     }
     if (mount->type != NULL && strcmp(mount->type, "bind") == 0)
@@ -171,6 +172,7 @@ struct error *mount_options_parse(const struct oci_mount *mount, const char *fie
     if (!out->bind)
         return NULL;
     string_list_free(&out->superblock);
+    out->passed_over = value;
     if (foreign == NULL)
         return NULL;
     return error_new(ERROR_INVALID, "%s.options: \"%s\" is not an option of a bind mount", field, foreign);

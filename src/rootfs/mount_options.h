@@ -17,16 +17,18 @@ struct mount_options {
     uint64_t recursive_clear;
     uint64_t propagation; /* MS_SHARED, MS_SLAVE, MS_PRIVATE, MS_UNBINDABLE or 0 */
     bool propagation_recursive;
-    bool copy_up;                  /* tmpcopyup: the content under a tmpfs is copied into it */
-    bool remount;                  /* what is mounted there is changed */
-    bool idmap;                    /* idmap or ridmap */
-    bool idmap_recursive;          /* ridmap */
-    const char *idmap_mappings;    /* what follows "idmap=", borrowed from the mount; or NULL */
+    bool copy_up;               /* tmpcopyup: the content under a tmpfs is copied into it */
+    bool remount;               /* what is mounted there is changed */
+    bool idmap;                 /* idmap or ridmap */
+    bool idmap_recursive;       /* ridmap */
+    const char *idmap_mappings; /* what follows "idmap=", borrowed from the mount; or NULL */
+    const char *passed_over;    /* a file system's value with a bind mount, which is not applied; borrowed */
     struct string_list superblock; /* flags and key=value for fsconfig: "sync", "size=64k", "mode=755" */
 };
 
 /* Unknown words go to the file system, as mount(8) does; with a bind mount they are ERROR_INVALID, since a
- * bind has no file system to give them to. Flags of every file system (sync, lazytime) are passed over with a
+ * bind has no file system to give them to; of one with a value ("size=1k") `passed_over` says so, and the
+ * caller decides. Flags of every file system (sync, lazytime) are passed over with a
  * bind mount, as mount(2) does. `field` names the mount in messages. */
 fallible mount_options_parse(const struct oci_mount *mount, const char *field, struct mount_options *out);
 void mount_options_free(struct mount_options *options);

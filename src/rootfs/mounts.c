@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -62,8 +63,26 @@ static struct error *bind_prepare(const struct oci_config *config, const struct 
     return idmap_apply(config, mount, options, *out);
 }
 
+static struct error *check_options(const struct oci_mount *mount, const struct mount_options *options,
+                                   bool strict, const char *field) {
+    if (options->passed_over != NULL && strict)
+        return error_new(ERROR_INVALID, "%s.options: \"%s\" is not an option of a bind mount", field,
+                         options->passed_over);
+    if (options->passed_over != NULL)
+        fprintf(stderr,
+                "pinfold: warning: %s.options: \"%s\" is not an option of a bind mount, passed over\n", field,
+                options->passed_over);
+    memory_owned char *clean = container_path_clean(mount->destination);
+    if (options->copy_up && !options->bind && strcmp(clean, "/") == 0)
+        return error_new(ERROR_INVALID,
+                         "%s.options: tmpcopyup at / would hold the whole root file system in "
+                         "memory; expected a directory in it",
+                         field);
+    return NULL;
+}
+
 struct error *mount_set_prepare(const struct oci_config *config, const struct bind_source *sources,
-                                bool reopen, struct mount_set *out) {
+                                bool reopen, bool strict, struct mount_set *out) {
     out->count = config->mounts_count;
     out->trees = memory_resize(NULL, out->count, sizeof *out->trees);
     for (size_t i = 0; i < out->count; i++)
@@ -72,7 +91,11 @@ struct error *mount_set_prepare(const struct oci_config *config, const struct bi
         memory_owned char *field = text_formatted("mounts[%zu]", i);
         struct mount_options options;
         TRY(mount_options_parse(&config->mounts[i], field, &options));
-        struct error *error = NULL;
+        struct error *error = check_options(&config->mounts[i], &options, strict, field);
+        if (error != NULL) {
+            mount_options_free(&options);
+            return error;
+        }
         if (options.bind)
             error = bind_prepare(config, &config->mounts[i], &options, &sources[i], reopen, &out->trees[i]);
         else

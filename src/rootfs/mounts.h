@@ -38,9 +38,11 @@ struct bind_source {
 
 /* Copies every bind source. `sources` is parallel to config.mounts. With `reopen` (an unprivileged runtime,
  * whose own mount namespace is not its to copy from) the container's init calls this in the new namespace:
- * each source is opened again by its real path and must be the inode that was judged. */
+ * each source is opened again by its real path and must be the inode that was judged. With `strict` an option
+ * that a bind mount cannot have is ERROR_INVALID; else one with a value ("size=1k") is passed over with a
+ * warning, as mount(2) does and plain runtimes do. */
 fallible mount_set_prepare(const struct oci_config *config, const struct bind_source *sources, bool reopen,
-                           struct mount_set *out);
+                           bool strict, struct mount_set *out);
 void mount_set_free(struct mount_set *set);
 /* Takes over `tree`. */
 void mount_set_add_cgroup_view(struct mount_set *set, const char *name, int tree);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <mntent.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
@@ -124,6 +125,23 @@ struct error *rootfs_pivot(const struct rootfs *root, bool no_pivot) {
     }
     if (chdir("/") < 0)
         return error_system(errno, "chdir", "/");
+    return NULL;
+}
+
+struct error *rootfs_take_away(const struct rootfs *root, int to, const struct oci_config *config) {
+    fd_owned int tree =
+        sys_open_tree(root->fd, "", OPEN_TREE_CLONE | AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLOEXEC);
+    if (tree < 0)
+        return error_system(errno, "open_tree", "the container's root");
+    unsigned long wanted = propagation_flags(config);
+    if (wanted != 0)
+        TRY(mount_propagate(tree, (wanted & MS_REC) != 0, wanted & ~(unsigned long)MS_REC,
+                            "the container's root (linux.rootfsPropagation)"));
+    if (setns(to, CLONE_NEWNS) < 0)
+        return error_system(errno, "return", "to the caller's mount namespace");
+    /* What is detached when its descriptor is closed stays whole below a root that is in use. */
+    if (fchdir(tree) < 0 || chroot(".") < 0)
+        return error_system(errno, "chroot", "to the container's root");
     return NULL;
 }
 

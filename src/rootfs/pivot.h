@@ -23,5 +23,10 @@ fallible rootfs_make_readonly(const struct rootfs *root);
  * runs from its initial ramdisk, where pivot_root cannot work. */
 fallible rootfs_pivot(const struct rootfs *root, bool no_pivot);
 
+/* For a container without a mount namespace of its own: takes the root with all its mounts out of the one in
+ * which they were made, goes to the mount namespace `to` and makes the root "/" for this process alone. They
+ * are in no namespace's table then and end with the last process that has them. */
+fallible rootfs_take_away(const struct rootfs *root, int to, const struct oci_config *config);
+
 /* linux.rootfsPropagation, the last step: before pivot_root it would make that fail. */
 fallible rootfs_propagate(const struct oci_config *config);

@@ -31,6 +31,38 @@ value_of() { # CONTROLLER V1-FILE V2-FILE
     if [ -e "$directory/$2" ]; then cat "$directory/$2"; else cat "$directory/$3"; fi
 }
 
+# Whether a cgroup has no more real-time budget than those in it, which may be other tests'; the kernel rounds.
+budget_fits() { # DIRECTORY
+    local directory sum=10
+    [ -d "$1" ] || return 0
+    for directory in "$1"/*/; do
+        sum=$((sum + $(cat "$directory/cpu.rt_runtime_us" || echo 0) * 1000000 / $(cat "$directory/cpu.rt_period_us" || echo 1000000)))
+    done 2>/dev/null
+    [ "$(cat "$1/cpu.rt_runtime_us" || echo 0)" -le "$sum" ]
+}
+
+# bats test_tags=controllers
+@test "cpu.realtimeRuntime and realtimePeriod: the runtime's own parent has room for all that are in it" {
+    has_v1 cpu || skip "cgroup v2 has no real-time budgets"
+    local top
+    top=$(awk '$3 == "cgroup" && "," $4 "," ~ ",cpu," { print $2; exit }' /proc/mounts)
+    [ "$(cat "$top/cpu.rt_runtime_us" 2>/dev/null || echo 0)" -gt 100000 ] || skip "no real-time budget here"
+    configure '.linux.resources.cpu = {realtimeRuntime: 10000, realtimePeriod: 100000}'
+    start_sleeper
+    is "$(cat "$(directory_of cpu)/cpu.rt_runtime_us") $(cat "$(directory_of cpu)/cpu.rt_period_us")" "10000 100000"
+    configure '.linux.resources.cpu = {realtimeRuntime: 70000}'
+    pf create --bundle "$BUNDLE" "$ID-two" >"$WORK/stdout" 2>"$WORK/stderr" </dev/null
+    is "$(cat "$(directory_of cpu | sed "s/$ID\$/$ID-two/")/cpu.rt_runtime_us")" 70000
+    # what is not needed any more goes back: others of the machine may want it
+    pf delete --force "$ID-two"
+    pf delete --force "$ID"
+    wait_for budget_fits "$top/pinfold"
+    # more than the machine has is the kernel's word, with the field
+    configure '.linux.resources.cpu = {realtimeRuntime: 960000}'
+    run pf create --bundle "$BUNDLE" "$ID-three" </dev/null
+    ended 1 "linux.resources.cpu.realtimeRuntime"
+}
+
 # bats test_tags=controllers
 @test "pids.limit" {
     needs pids

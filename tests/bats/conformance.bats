@@ -65,17 +65,65 @@ END
     is "$output" one.test
 }
 
-@test "a container without a mount namespace of its own is refused: its root would become the machine's" {
-    local before after
+@test "a container without a mount namespace of its own is in its caller's, has its root, and leaves no mount there" {
+    local before own
     before=$(cat /proc/self/mountinfo)
-    configure '.linux.namespaces |= map(select(.type != "mount"))'
+    own=$(readlink /proc/self/ns/mnt)
+    configure '.linux.namespaces |= map(select(.type != "mount"))
+      | .mounts += [{destination: "/scratch", type: "tmpfs", source: "tmpfs", options: ["ro", "size=64k"]}]'
+    start_sleeper
+    is "$(readlink "/proc/$(state_of .pid)/ns/mnt")" "$own"
+    is "$(cat /proc/self/mountinfo)" "$before"
+    run pf exec "$ID" sh -c 'readlink /proc/self/ns/mnt; ls /; ls /..; wc -c </proc/keys; cat /proc/1/comm; ls /proc/acpi /sys/firmware'
+    ended 0 "$own"
+    contains "$output" work
+    lacks "$output" boot # the machine's root is nowhere
+    matches "$output" $'\n0\nsleep'
+    run pf exec "$ID" sh -c 'cd /; cd ../../..; [ -d work ] && echo here
+        echo x >/proc/sys/kernel/core_pattern; echo x >/scratch/file'
+    contains "$output" "core_pattern: Read-only"
+    contains "$output" "/scratch/file: Read-only"
+    contains "$output" here
+    run pf exec "$ID" sh -c 'echo text >/dev/shm/file && cat /dev/shm/file && echo end >/dev/null'
+    ended 0 text
+    pf delete --force "$ID"
+    is "$(cat /proc/self/mountinfo)" "$before"
+    configure '.root.readonly = true'
+    script_is 'echo x >/file || echo "no: $?"'
     run pf_run
-    ended 1 'linux.namespaces: needs an entry of type "mount"'
-    configure '.linux.namespaces += [{"type": "mount", "path": "/proc/self/ns/mnt"}]'
+    ended 0 "no: "
+}
+
+@test "no mount namespace: what is not the runtime's to return to is refused, and a sandbox has its own" {
+    local before
+    before=$(cat /proc/self/mountinfo)
+    configure '.linux.namespaces |= map(select(.type != "mount")) + [{"type": "mount", "path": "/proc/self/ns/mnt"}]'
     run pf_run
     ended 1 "that is not the caller's own"
-    after=$(cat /proc/self/mountinfo)
-    is "$after" "$before"
+    configure '.linux.namespaces |= map(select(.type != "mount"))'
+    command_is readlink /proc/self/ns/mnt
+    POLICY=agent run pf_run
+    ended 0 "mnt:"
+    lacks "$output" "$(readlink /proc/self/ns/mnt)"
+    user_namespace
+    run pf_run
+    ended 1 'linux.namespaces: needs an entry of type "mount" beside one of type "user"'
+    is "$(cat /proc/self/mountinfo)" "$before"
+}
+
+@test "no mount namespace and no other: delete ends the container's processes and no others" {
+    sleep 1000 3>&- &
+    local other=$!
+    configure '.linux.namespaces = [] | del(.hostname) | .linux.maskedPaths = []'
+    script_is 'sleep 1000 & exec sleep 1000'
+    pf_create
+    pf start "$ID"
+    run pf ps --format json "$ID"
+    ended 0
+    lacks "$output" "$other"
+    pf delete --force "$ID"
+    kill -0 "$other"
+    kill "$other"
 }
 
 @test "a createContainer hook finds the bundle as its working directory" {

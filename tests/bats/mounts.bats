@@ -384,6 +384,27 @@ WORDS
     ended 1 'mounts[7].options: "acl" is not an option of a bind mount'
 }
 
+@test "size= and mode= on a bind mount: passed over with a warning as mount(2) does, refused in a sandbox" {
+    bind /data bind size=1k mode=755 ro
+    script_is 'cat /data/file; : >/data/new'
+    run pf_run
+    contains "$output" 'pinfold: warning: mounts[7].options: "size=1k" is not an option of a bind mount, passed over'
+    contains "$output" content
+    contains "$output" "Read-only file system"
+    POLICY=agent run pf_run
+    ended 1 'mounts[7].options: "size=1k" is not an option of a bind mount'
+    # a word without a value may be a misspelled attribute: always an error
+    configure '.mounts[7].options = ["bind", "size=1k", "noexce"]'
+    run pf_run
+    ended 1 'mounts[7].options: "noexce" is not an option of a bind mount'
+}
+
+@test "tmpcopyup at / is refused: the whole root would be in memory" {
+    configure '.mounts = [{destination: "//.", type: "tmpfs", source: "tmpfs", options: ["tmpcopyup"]}] + .mounts'
+    run pf_run
+    ended 1 "mounts[0].options: tmpcopyup at / would hold the whole root file system in memory"
+}
+
 @test "crun #786: a destination with doubled slashes" {
     bind "//test//test" rbind
     command_is cat /test/test/file

@@ -29,6 +29,25 @@ script_of_stat() {
     ended 0 "rt 9 policy 2"
 }
 
+@test "scheduler: SCHED_FIFO and SCHED_RR in a cgroup, which v1 makes without a real-time budget" {
+    chrt -f 1 true || skip "no real-time budget here"
+    script_of_stat
+    configure '.process.scheduler = {policy: "SCHED_FIFO", priority: 3, flags: ["SCHED_FLAG_RESET_ON_FORK"]}'
+    run pf_run
+    ended 0 "rt 3 policy 1"
+    configure '.process.scheduler = {policy: "SCHED_RR", priority: 9}'
+    run pf_run
+    ended 0 "rt 9 policy 2"
+    # another beside it, and a process of exec: it has the container's scheduler
+    command_is sleep 1000
+    pf_create && pf start "$ID"
+    script_of_stat
+    run pf exec "$ID" sh -c "$(jq -r '.process.args[2]' "$BUNDLE/config.json")"
+    ended 0 "rt 9 policy 2"
+    run pf run --bundle "$BUNDLE" "$ID-two" </dev/null
+    ended 0 "rt 9 policy 2"
+}
+
 @test "scheduler: what this kernel does not have, and what is out of range, is one error with its field" {
     for case in '{policy: "SCHED_ISO"} #process.scheduler SCHED_ISO' \
         '{policy: "SCHED_FIFO"} #process.scheduler.priority' \
