@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # Programs as they are, without a proxy variable or a word of pinfold's, in a sandbox that may reach allowed.test at 22, 80 and 443:
 # each gets there and nowhere else. The far end is a network namespace with nginx, dnsmasq and sshd, from which the broker dials
-# (uplink: host); evil.test is served at the same address.
+# (uplink: host); evil.test is served at the same address, and a registry for npm and an index for pip. Of a name that is not
+# allowed the name server has never heard: see teardown.
 load helpers
 load far_end
 
@@ -13,10 +14,14 @@ setup_file() {
         mkdir -p "www/$name"
         echo "this is $name.test" >"www/$name/file"
     done
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj "/CN=registry.test" \
+        -addext "subjectAltName=DNS:registry.test,DNS:pypi.test" -keyout registry.key -out registry.crt 2>/dev/null
     far_resolver 127.0.0.1
-    far_names --address=/{allowed,evil}.test/1.2.3.4
+    far_names --address=/{allowed,evil,registry,pypi}.test/1.2.3.4
     site() { far_site "$1" "$1" 1.2.3.4 "80 443" "root $FAR_WORK/www/$1;" "${2-}"; }
-    far_web "$(site evil default_server) $(site allowed)"
+    # registries.py
+    behind() { far_site "$1" registry 1.2.3.4 "80 443" "location / { proxy_pass http://127.0.0.1:8081; proxy_set_header Host \$host; proxy_set_header X-Forwarded-Proto \$scheme; }"; }
+    far_web "$(site evil default_server) $(site allowed) $(behind registry) $(behind pypi)"
 }
 teardown_file() { far_end; }
 setup() {
@@ -27,7 +32,14 @@ setup() {
     cp "$FAR_WORK/allowed.crt" "$PROJECT/ca.pem"
     printf 'network:\n  uplink: host\n  allowed_hosts: ["allowed.test:22,80,443"]\n' >"$WORK/policy.yaml"
 }
-teardown() { teardown_container; }
+teardown() {
+    local status=0
+    # what was asked for outside, by all tests so far
+    [ ! -e "$FAR_WORK/queries" ] ||
+        is "$(sed -n 's/.* query\[[^]]*\] \([^ ]*\) from .*/\1/p' "$FAR_WORK/queries" | grep -vxE '(allowed|registry|pypi)\.test')" '' || status=1
+    teardown_container || status=1
+    return $status
+}
 
 # A shell script in a sandbox.
 box() { # SCRIPT
@@ -168,7 +180,65 @@ GO
     has_record dns.name.not_allowed '.query.hostname == "evil.test"'
 }
 
-@test "apt-get" {
+# The registry and the index behind nginx, with what they serve.
+registries() {
+    local directory=$FAR_WORK/registries
+    cp "$FAR_WORK/registry.crt" "$PROJECT/ca.pem"
+    printf 'network:\n  uplink: host\n  allowed_hosts: [registry.test, pypi.test]\n' >"$WORK/policy.yaml"
+    [ ! -e "$FAR_WORK/registries.pid" ] || return 0
+    mkdir -p "$directory/npm/package" "$directory/pip"
+    echo '{"name": "day-one", "version": "1.0.0", "main": "index.js"}' >"$directory/npm/package/package.json"
+    echo 'module.exports = "installed by npm"' >"$directory/npm/package/index.js"
+    tar -C "$directory/npm" -czf "$directory/npm/day-one-1.0.0.tgz" package
+    python3 - "$directory/pip/day_one-1.0-py3-none-any.whl" <<'PY'
+import sys, zipfile
+with zipfile.ZipFile(sys.argv[1], "w") as wheel:
+    wheel.writestr("day_one.py", 'print("installed by pip")\n')
+    wheel.writestr("day_one-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: day-one\nVersion: 1.0\n")
+    wheel.writestr("day_one-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+    wheel.writestr("day_one-1.0.dist-info/RECORD", "day_one.py,,\nday_one-1.0.dist-info/METADATA,,\nday_one-1.0.dist-info/WHEEL,,\nday_one-1.0.dist-info/RECORD,,\n")
+PY
+    in_far python3 "$PINFOLD_TESTS/engines/registries.py" "$directory" 8081 </dev/null >/dev/null 2>&1 3>&- &
+    echo $! >"$FAR_WORK/registries.pid"
+    wait_for in_far bash -c ': </dev/tcp/127.0.0.1/8081'
+}
+# What the last test asked the name server and the registries for.
+reached_outside() { # NAME PATH
+    matches "$(cat "$FAR_WORK/queries")" "query\\[A\\] $1 from"
+    contains "$(cat "$FAR_WORK/registries/requests")" "$1 $2"
+    has_record net.connection.closed ".dst_endpoint.hostname == \"$1\" and .dst_endpoint.port == 443 and .traffic.bytes_in > 0"
+    has_record dns.name.not_allowed '.query.hostname == "evil.test"'
+    has_record net.address.literal '.dst_endpoint.ip == "1.2.3.4"'
+}
+
+@test "npm, from a registry" {
+    needs node npm
+    registries
+    run box 'export npm_config_cafile=$PWD/ca.pem
+        for registry in https://registry.test/ https://evil.test/ https://1.2.3.4/; do
+            rm -rf node_modules package.json; echo "{}" >package.json
+            npm install --registry $registry --fetch-retries 0 --no-audit --no-fund --no-update-notifier day-one >/dev/null 2>&1
+            node -p "require(\"day-one\")" 2>/dev/null || echo no
+        done'
+    is "$output" $'installed by npm\nno\nno'
+    reached_outside registry.test /day-one
+}
+
+@test "pip, from an index" {
+    needs python3
+    /usr/bin/python3 -m pip --version >/dev/null 2>&1 || skip "python3-pip is not installed"
+    registries
+    run box 'for index in https://pypi.test/simple https://evil.test/simple https://1.2.3.4/simple; do
+            rm -rf target
+            /usr/bin/python3 -m pip install -q --retries 0 --timeout 20 --cert ca.pem --index-url $index --target target --root-user-action ignore \
+                --disable-pip-version-check day-one >/dev/null 2>&1
+            PYTHONPATH=target /usr/bin/python3 -c "import day_one" 2>/dev/null || echo no
+        done'
+    is "$output" $'installed by pip\nno\nno'
+    reached_outside pypi.test /simple/day-one/
+}
+
+@test "apt-get, by HTTP and HTTPS" {
     needs apt-get dpkg-deb
     mkdir -p "$WORK/deb/DEBIAN" "$FAR_WORK/www/allowed/apt" "$FAR_WORK/www/evil/apt"
     printf 'Package: clients\nVersion: 1.0\nArchitecture: all\nMaintainer: nobody <nobody@example.org>\nDescription: a test\n' >"$WORK/deb/DEBIAN/control"
@@ -176,13 +246,14 @@ GO
     (cd "$FAR_WORK/www/allowed/apt" && { dpkg-deb -f clients.deb; echo "Filename: ./clients.deb"; stat -c 'Size: %s' clients.deb
         echo "SHA256: $(sha256sum clients.deb | cut -d' ' -f1)"; } >Packages)
     cp "$FAR_WORK"/www/allowed/apt/* "$FAR_WORK/www/evil/apt/"
-    run box 'for host in allowed.test evil.test; do
-        echo "deb [trusted=yes] http://$host/apt ./" >list
-        mkdir -p /tmp/$host/lists/partial /tmp/$host/archives/partial
-        set -- -o Dir::Etc::SourceList=$PWD/list -o Dir::Etc::SourceParts=- -o Dir::State=/tmp/$host -o Dir::State::status=/dev/null -o Dir::Cache=/tmp/$host \
-            -o APT::Sandbox::User=root -o Acquire::Languages=none -o Acquire::Retries=0
+    run box 'for url in http://allowed.test https://allowed.test http://evil.test https://evil.test http://1.2.3.4; do
+        echo "deb [trusted=yes] $url/apt ./" >list
+        state=/tmp/${url#*://}${url%%:*}
+        mkdir -p $state/lists/partial $state/archives/partial
+        set -- -o Dir::Etc::SourceList=$PWD/list -o Dir::Etc::SourceParts=- -o Dir::State=$state -o Dir::State::status=/dev/null -o Dir::Cache=$state \
+            -o APT::Sandbox::User=root -o Acquire::https::CAInfo=$PWD/ca.pem -o Acquire::Languages=none -o Acquire::Retries=0
         apt-get "$@" update >/dev/null 2>&1; (cd /tmp && apt-get "$@" download clients >/dev/null 2>&1 && ls clients_*.deb && rm clients_*.deb) || echo no
     done'
-    is "$output" $'clients_1.0_all.deb\nno'
+    is "$output" $'clients_1.0_all.deb\nclients_1.0_all.deb\nno\nno\nno'
     has_record dns.name.not_allowed '.query.hostname == "evil.test"'
 }

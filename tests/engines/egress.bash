@@ -19,10 +19,9 @@
 far_end() { # [LINE...]
     inside sh -ec 'for address in 1.2.3.4 10.77.0.1 169.254.169.254; do ip addr add $address/32 dev lo; done
         ip addr add 2001:db8::9/128 dev lo 2>/dev/null || :' # a machine without IPv6
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=allowed.test -addext subjectAltName=DNS:allowed.test \
-        -keyout "$HOUSE/key.pem" -out "$HOUSE/certificate.pem" 2>/dev/null
-    cat "$HOUSE/key.pem" >>"$HOUSE/certificate.pem"
-    FINGERPRINT=$(openssl x509 -in "$HOUSE/certificate.pem" -outform DER | sha256sum | cut -d' ' -f1)
+    # The machine of tests/vm has no openssl.
+    if [ -n "${FAR_END_PEM-}" ]; then cp "$FAR_END_PEM" "$HOUSE/certificate.pem"; else far_end_certificate "$HOUSE"; fi
+    FINGERPRINT=$(sed -n '/BEGIN CERT/,/END CERT/{/-----/!p}' "$HOUSE/certificate.pem" | base64 -d | sha256sum | cut -d' ' -f1)
     inside "$PINFOLD_TESTS/bats/world" 10.77.0.1 "80,443=$HOUSE/certificate.pem,7000,7001" allowed.test=1.2.3.4 denied.test=1.2.3.4 \
         >"$HOUSE/seen" 2>&1 </dev/null 3>&- &
     FAR_END=$!
@@ -31,6 +30,13 @@ far_end() { # [LINE...]
     chmod 644 "$HOUSE/hosts-policy.yaml"
     HOSTS_POLICY=$HOUSE/hosts-policy.yaml
     export HOSTS_POLICY FINGERPRINT FAR_END
+}
+
+# The certificate and the key of allowed.test in DIRECTORY/certificate.pem.
+far_end_certificate() { # DIRECTORY
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj /CN=allowed.test \
+        -addext subjectAltName=DNS:allowed.test -keyout "$1/key.pem" -out "$1/certificate.pem" 2>/dev/null
+    cat "$1/key.pem" >>"$1/certificate.pem"
 }
 
 # The options by which podman and Docker give a container Python and what it is linked with, and the far end's name server.

@@ -49,7 +49,7 @@ class Registry(http.server.BaseHTTPRequestHandler):
                 digest = base64.b64encode(hashlib.sha512(file.read()).digest()).decode()
             versions[found[2]] = {
                 "name": found[1], "version": found[2], "hasInstallScript": True, "scripts": {"postinstall": "echo built > built.txt"},
-                "dist": {"tarball": "http://%s/-/%s" % (self.headers["Host"], name), "integrity": "sha512-" + digest}}
+                "dist": {"tarball": "%s://%s/-/%s" % (self.headers.get("X-Forwarded-Proto", "http"), self.headers["Host"], name), "integrity": "sha512-" + digest}}
         if not versions:
             return None, b""
         document = {"name": self.path[1:], "dist-tags": {"latest": max(versions)}, "versions": versions}
