@@ -71,6 +71,14 @@ void nft_set_conntrack(struct netlink_batch *rule, uint32_t key, uint32_t from) 
     expression_end(rule, expression);
 }
 
+void nft_set_zone(struct netlink_batch *rule, uint8_t direction, uint32_t from) {
+    struct expression expression = expression_begin(rule, "ct");
+    netlink_put_be32(rule, NFTA_CT_KEY, NFT_CT_ZONE);
+    netlink_put_u8(rule, NFTA_CT_DIRECTION, direction);
+    netlink_put_be32(rule, NFTA_CT_SREG, from);
+    expression_end(rule, expression);
+}
+
 void nft_untrack(struct netlink_batch *rule) {
     size_t element = netlink_nest_begin(rule, NFTA_LIST_ELEM);
     netlink_put_string(rule, NFTA_EXPR_NAME, "notrack"); /* has no data, and a dump no nest for it */

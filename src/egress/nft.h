@@ -28,6 +28,9 @@ void nft_load_payload(struct netlink_batch *rule, uint32_t base, uint32_t offset
                       uint32_t into);
 void nft_load_conntrack(struct netlink_batch *rule, uint32_t key, uint32_t into);
 void nft_set_conntrack(struct netlink_batch *rule, uint32_t key, uint32_t from);
+/* The zone in which connection tracking looks the packet up, for chains that come before it, with
+ * IP_CT_DIR_ORIGINAL; answers are looked up in that of everybody. */
+void nft_set_zone(struct netlink_batch *rule, uint8_t direction, uint32_t from);
 /* Keeps the packet out of connection tracking: for chains that come before it, at WALL_BEFORE_TRACKING. */
 void nft_untrack(struct netlink_batch *rule);
 void nft_load_immediate(struct netlink_batch *rule, const void *value, size_t length, uint32_t into);

@@ -15,6 +15,8 @@
 
 #define SET_HELD "held"
 /* A SYN is sent again after one second; an answer that has not come by then never comes. */
+/* Of the connection tracking; 0 is everybody's. */
+#define BROKER_ZONE 20594
 #define HELD_TIMEOUT_MS 4000
 /* At most 400 + 4 x 200 are held at once; more room than that, since the kernel sweeps the set lazily. */
 #define HELD_SIZE 8192
@@ -161,6 +163,23 @@ static void tracking_rules(struct wall_plan *plan) {
     }
 }
 
+/* A workload may ask the broker's own nameserver, from any of the ports that the broker's next question will
+ * have: to the connection tracking that question would be another packet of the workload's connection, which
+ * is redirected to the broker itself, and no name would be found any more, by no container of the pod. What
+ * the broker sends is looked up in a zone of its own; answers need none, since the workload's own come from
+ * loopback. */
+static void zone_rules(struct wall_plan *plan, uint32_t mark) {
+    if (plan->variant == WALL_ALONE || plan->openings == NULL || !plan->openings->brokered ||
+        !plan->openings->dials_here)
+        return;
+    uint16_t zone = BROKER_ZONE;
+    struct netlink_batch *rule = rule_begin(plan, "untracked", "the broker's, tracked apart");
+    nft_load_meta(rule, NFT_META_MARK, REGISTER_A);
+    nft_compare(rule, REGISTER_A, NFT_CMP_EQ, &mark, sizeof mark);
+    nft_load_immediate(rule, &zone, sizeof zone, REGISTER_A);
+    nft_set_zone(rule, IP_CT_DIR_ORIGINAL, REGISTER_A);
+}
+
 static void denial_rules(struct wall_plan *plan) {
     struct netlink_batch *rule;
 
@@ -247,6 +266,7 @@ void wall_plan_make(struct wall_plan *plan, enum wall_variant variant, uint32_t 
     plan->chains[plan->chain_count++] = (struct nft_chain){.name = "refuse"};
     output_rules(plan, mark);
     tracking_rules(plan);
+    zone_rules(plan, mark);
     if (openings != NULL)
         host_rules_rest(plan, mark);
     denial_rules(plan);

@@ -107,6 +107,7 @@ static fallible harden_all(const struct policy *policy, const struct facts *fact
     TRY(harden_network(policy, facts, hardened));
     TRY(harden_mounts(policy, facts, hardened));
     harden_writable_mounts(policy, facts, hardened);
+    harden_resolver_files(policy, hardened);
     harden_rootfs(policy, facts, hardened);
     harden_inside(policy, hardened);
     harden_resources(policy, hardened);

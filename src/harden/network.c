@@ -1,6 +1,8 @@
 #include <string.h>
 
+#include "base/memory.h"
 #include "harden/parts.h"
+#include "policy/match.h"
 
 /* What joins the machine's network namespace, or has none of its own. */
 static bool has_own_network(const struct oci_linux *linux_config, const struct facts *facts) {
@@ -35,6 +37,23 @@ static fallible observe(const struct policy *policy, const struct facts *facts, 
         "What is reached over the network is not recorded: the container uses the host's network, where "
         "no rules are put.");
     return NULL;
+}
+
+/* The broker of the next start, or of a pod's next container, asks the name servers that it finds there, and
+ * takes addresses from there that may be private: a workload must not write them for it. */
+void harden_resolver_files(const struct policy *policy, struct hardened *hardened) {
+    if (policy->network_mode != POLICY_NETWORK_ALLOWLIST || policy->allowed_hosts.values.count == 0)
+        return;
+    for (size_t i = 0; i < hardened->config->mounts_count; i++) {
+        struct oci_mount *mount = &hardened->config->mounts[i];
+        memory_owned char *place = match_path_clean(mount->destination);
+        if ((strcmp(place, "/etc/resolv.conf") != 0 && strcmp(place, "/etc/hosts") != 0) ||
+            harden_mount_is_read_only(mount))
+            continue;
+        harden_mount_make_read_only(mount);
+        harden_note(hardened, CHANGE_SET, "mounts", place, NULL, "network.allowed_hosts", NULL,
+                    "%s is read-only: what stands there decides where allowed hosts are", place);
+    }
 }
 
 /* `none` is a wall with no host in it: whatever interface the engine adds leads nowhere. */

@@ -84,6 +84,9 @@ void harden_seccomp(const struct policy *policy, struct hardened *hardened);
 
 /* network.c */
 fallible harden_network(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
+/* Where there are allowed hosts: /etc/resolv.conf and /etc/hosts, as the engine has mounted them, are
+ * read-only. */
+void harden_resolver_files(const struct policy *policy, struct hardened *hardened);
 
 /* harden.c */
 /* "linux" of the config, made where it is absent. */

@@ -287,6 +287,22 @@ def ports_of_the_broker():
 
 
 @attempt
+def source_ports_of_the_broker():
+    """Asks the broker's own name server from each port that its next question may have, then for an allowed host."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range") as numbers:
+        first, last = map(int, numbers.read().split())
+    for port in range(first, last + 1):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            try:
+                s.bind(("10.77.0.2", port))
+                s.sendto(question(b"allowed.test"), ("10.77.0.53", 53))
+            except OSError:
+                pass  # somebody has it
+    with connect("198.18.0.1", 80) as s:
+        return exchange(s, b"GET / HTTP/1.1\r\nHost: allowed.test\r\n\r\n")
+
+
+@attempt
 def in_place_of_the_broker():
     """Listens at its port, and connects to an allowed host: who hears of it?"""
     with socket.create_server(("127.0.0.1", 19)) as listener, connect("198.18.0.1", 80) as s:

@@ -273,6 +273,22 @@ print(\"done\")
     is "$(grep -c got "$WORK/outside" || :)" 0
 }
 
+# What an engine has mounted writable, as they do, the next start of the container would believe.
+@test "a workload cannot write the name server or the addresses that the next broker believes" {
+    world
+    connected
+    allow '[allowed.test]'
+    echo "127.0.0.1 localhost" >"$WORK/hosts"
+    configure --arg hosts "$WORK/hosts" '.mounts |= map(if .destination == "/etc/resolv.conf" then .options = ["bind", "rw"] else . end)
+        | .mounts += [{destination: "/etc//hosts", type: "bind", source: $hosts, options: ["rbind"]}]'
+    script_is 'echo "nameserver 6.6.6.6" >/etc/resolv.conf; echo "10.0.0.1 allowed.test" >>/etc/hosts; umount /etc/hosts; true'
+    pf_run
+    is "$(cat "$WORK/resolv.conf" "$WORK/hosts")" $'nameserver 10.77.0.1\n127.0.0.1 localhost'
+    pf delete "$ID" || :
+    POLICY=unconfined pf_run
+    is "$(cat "$WORK/resolv.conf" "$WORK/hosts")" $'nameserver 6.6.6.6\n127.0.0.1 localhost\n10.0.0.1 allowed.test'
+}
+
 @test "a container that joins has the same hosts, and when the first one ends its broker is followed by the other's" {
     world allowed.test=1.2.3.4
     connected

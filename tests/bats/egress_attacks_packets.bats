@@ -216,6 +216,17 @@ try_as_root() { # NAME...: in its network namespace, with every capability over 
     is "$(grep -c '^packet' "$FAR_WORK/packets.out")" "$before"
 }
 
+# Of a pod's containers one could keep the others from every host.
+@test "attacks: the source ports of the broker's questions" {
+    container "$WORK/policy.yaml"
+    nsenter -n -t "$PID" sh -c 'echo 40000 40050 >/proc/sys/net/ipv4/ip_local_port_range'
+    is "$(try source_ports_of_the_broker)" "source_ports_of_the_broker worked"
+    # without the zone that the broker's packets are tracked in
+    nsenter -n -t "$PID" /usr/sbin/nft flush chain inet pinfold untracked
+    run try source_ports_of_the_broker
+    is_one_of "${output#* }" ECONNRESET/closed
+}
+
 # -- two sandboxes on one bridge, which allow each other's address ----------------------------------------------------
 
 # A container that answers at port 7000, with an interface on the bridge of the far end.
