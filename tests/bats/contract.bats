@@ -437,8 +437,8 @@ PY
 }
 
 @test "crun #1442: SIGWINCH to a run without a terminal does not end it" {
-    script_is 'sleep 1; exit 5'
-    timeout 20 "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" </dev/null 3>&- &
+    script_is 'sleep 5; exit 5' # seen while it runs, also on a slow machine
+    timeout 30 "$PINFOLD" --root "$STATE" --policy unconfined run --bundle "$BUNDLE" "$ID" </dev/null 3>&- &
     runner=$!
     wait_for pf state "$ID"
     wait_status running

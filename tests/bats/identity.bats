@@ -288,9 +288,12 @@ json.dump(config, open(path, "w"))' "$BUNDLE/config.json"
 }
 
 @test "thirty thousand short variables arrive" {
-    configure '.process.env = ["PATH=/bin"] + [range(30000) | "V\(.)=\(.)"]'
+    local count=30000
+    # each is looked for among those before it: under AddressSanitizer that takes minutes
+    [ -z "${PINFOLD_SANITIZED-}" ] || count=3000
+    configure --argjson count $count '.process.env = ["PATH=/bin"] + [range($count) | "V\(.)=\(.)"]'
     command_is /usr/bin/env
-    is "$(pf_run | wc -l)" 30002
+    is "$(pf_run | wc -l)" $((count + 2))
 }
 
 @test "runc #3879: no message shows the value of a variable, whatever is wrong; exec too" {
