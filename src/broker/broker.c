@@ -75,14 +75,14 @@ bool broker_is_alias(const struct broker *broker, const char *name, int family, 
     return false;
 }
 
-static struct error *read_lines(struct broker *broker) {
+struct error *broker_read_lines(struct broker *broker) {
     const struct string_list *hosts = &broker->plan->hosts;
     broker->lines = memory_zeroed((hosts->count + 1) * sizeof *broker->lines);
     for (size_t i = 0; i < hosts->count; i++) {
         TRY(policy_host_read(hosts->items[i], &broker->lines[i]));
         policy_list_append(&broker->list, hosts->items[i], "");
     }
-    TRY(host_map_make(&broker->list, &broker->map));
+    TRY(host_map_make_after(&broker->plan->names, &broker->list, &broker->map));
     uint32_t count = broker->learnt->count;
     for (uint32_t i = 0; i < count && i < HOST_MAP_LEARNT_MAX; i++) {
         char name[HOST_NAME_SIZE];
@@ -105,15 +105,16 @@ static void keeper_ended(struct source *source, uint32_t events) {
     _exit(0);
 }
 
-static struct error *begin(struct broker *broker, int channel, int keeper_pidfd) {
-    TRY(read_lines(broker));
+static struct error *begin(struct broker *broker, const struct broker_ends *ends) {
+    TRY(broker_read_lines(broker));
     TRY(loop_make(&broker->loop));
     /* Before it is confined: c-ares looks for its defaults and for random numbers in files. */
     TRY(resolver_make(broker, &broker->resolver));
-    TRY(reports_begin(&broker->reports, broker->loop, channel));
+    TRY(reports_begin(&broker->reports, broker->loop, ends->channel));
     broker->reports.ended = warden_ended;
-    broker->keeper = (struct source){.fd = keeper_pidfd, .ready = keeper_ended};
+    broker->keeper = (struct source){.fd = ends->keeper_pidfd, .ready = keeper_ended};
     (void)loop_watch(broker->loop, &broker->keeper, EPOLLIN); /* the parent-death signal comes as well */
+    TRY(change_begin(broker, ends->control));
     TRY(names_service_begin(broker));
     TRY(relay_begin(broker));
     TRY(broker_sockets_listen(&broker->sockets));
@@ -121,7 +122,7 @@ static struct error *begin(struct broker *broker, int channel, int keeper_pidfd)
 }
 
 _Noreturn void broker_run(const struct broker_plan *plan, const struct broker_sockets *sockets,
-                          struct learnt_names *learnt, int channel, int keeper_pidfd, int ready) {
+                          struct learnt_names *learnt, struct broker_ends ends) {
     prctl(PR_SET_NAME, "pinfold-broker");
     /* Both sides of a connection wait for it: on a busy machine a first byte comes a quarter earlier. */
     (void)sys_sched_set_turn(TURN_NS);
@@ -129,11 +130,11 @@ _Noreturn void broker_run(const struct broker_plan *plan, const struct broker_so
     broker->plan = plan;
     broker->sockets = *sockets;
     broker->learnt = learnt;
-    struct error *error = begin(broker, channel, keeper_pidfd);
-    error_send(ready, error);
+    struct error *error = begin(broker, &ends);
+    error_send(ends.ready, error);
     if (error != NULL)
         _exit(1);
-    close(ready);
+    close(ends.ready);
     loop_run(broker->loop);
     relay_end(broker);
     _exit(0);

@@ -31,7 +31,9 @@ struct broker_plan {
     struct string_list nameservers; /* addresses, perhaps with a scope: "fe80::1%eth0" */
     struct broker_hosts_entry *entries; /* of the hosts file that the engine mounted, or the runtime's own */
     size_t entries_count;
-    int64_t connections_max; /* 0: 4096 */
+    int64_t connections_max;  /* 0: 4096 */
+    struct string_list names; /* egress/names.h, host_names_remember: of earlier policies, or none */
+    int64_t generation;       /* how often the policy was changed */
 };
 
 /* Adds what a resolv.conf or a hosts file says: its text, which the container's image or the engine wrote.
@@ -41,11 +43,18 @@ void broker_plan_read_hosts(struct broker_plan *plan, const char *text, size_t l
 void broker_plan_clear(struct broker_plan *plan);
 #define broker_plan_owned __attribute__((cleanup(broker_plan_clear)))
 
+/* Makes the socket in a container's state directory at which its keeper is told of another policy. */
+fallible broker_listen(int state_directory, int *listening);
 /* Starts the keeper: a fresh image of this program with the sealed plan, no environment, no signal blocked.
  * `channel` is one end of a fd_pair whose other end warden_spawn is given: over it come the sockets, and the
  * reports go (broker/report.h). When the other end closes or init ends, keeper and broker end. The caller
- * keeps its descriptors. Whether the broker can serve comes back by warden_watch. */
-fallible broker_spawn(const struct broker_plan *plan, int channel, int init_pidfd, pid_t *pid);
+ * keeps its descriptors. Whether the broker can serve comes back by warden_watch. `control`: of
+ * broker_listen. */
+fallible broker_spawn(const struct broker_plan *plan, int channel, int init_pidfd, int control, pid_t *pid);
+/* Gives the keeper of a container another plan, of which its hosts, aliases and names count, and waits until
+ * it is in force: connections to what it does not allow are reset, those to what it allows go on. Without a
+ * broker that could be told, the next one that is started has it. */
+fallible broker_give_plan(int state_directory, const struct broker_plan *plan);
 
 /* The program behind the hidden subcommand. */
 int broker_main(void);

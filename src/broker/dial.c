@@ -195,13 +195,14 @@ static void attempt_ready(struct source *source, uint32_t events) {
 
 /* Whether the broker may connect to it for a name that is allowed. What is always refused (multicast, this
  * network, the addresses that names stand for) no line opens. */
-static enum broker_reason judge(const struct dial *dial, const struct address *address) {
+enum broker_reason dial_judge(const struct broker *broker, const char *name, const struct address *address,
+                              bool is_private) {
     if (host_address_is_synthetic(address->family, address->bytes) ||
         !policy_address_is_reachable(address->family, address->bytes, true))
         return BROKER_REASON_PRIVATE;
     enum address_kind kind = address_classify(address->family, address->bytes);
-    if (kind == ADDRESS_PUBLIC || dial->is_private ||
-        (dial->name != NULL && broker_is_alias(dial->broker, dial->name, address->family, address->bytes)))
+    if (kind == ADDRESS_PUBLIC || is_private ||
+        (name != NULL && broker_is_alias(broker, name, address->family, address->bytes)))
         return BROKER_REASON_NONE;
     return kind == ADDRESS_METADATA ? BROKER_REASON_METADATA : BROKER_REASON_PRIVATE;
 }
@@ -219,7 +220,7 @@ static void resolved(void *data, const struct address *addresses, size_t count, 
         if (*place == count)
             continue;
         const struct address *address = &addresses[(*place)++];
-        enum broker_reason reason = judge(dial, address);
+        enum broker_reason reason = dial_judge(dial->broker, dial->name, address, dial->is_private);
         if (reason == BROKER_REASON_NONE) {
             dial->attempts[dial->count++] =
                 (struct attempt){.source = {.fd = -1}, .dial = dial, .address = *address};

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -22,6 +23,8 @@
 #define BIND_RETRY_MS 250
 /* After the container's end, for the last reports; the monitors of engines wait for us (200 ms). */
 #define FAREWELL_MS 150
+/* For the broker to put another plan in force, and for whoever brings one to say so. */
+#define CHANGE_MS 3000
 #define SEND_BUFFER (256 * 1024)
 
 struct keeper {
@@ -30,7 +33,8 @@ struct keeper {
     struct learnt_names *learnt;
     int own; /* pidfd */
     pid_t broker;
-    int broker_pidfd; /* -1: none runs */
+    int broker_pidfd;   /* -1: none runs */
+    int broker_control; /* of the one that runs */
     int64_t deaths[DEATHS_MAX];
     unsigned deaths_count;
     bool given_up;
@@ -59,12 +63,18 @@ static struct error *enter(void) {
 static struct error *broker_start(struct keeper *keeper) {
     fd_owned int here = -1, there = -1;
     TRY(fd_pair(&here, &there));
+    fd_owned int control = -1;
+    fd_close(fd_take(&keeper->broker_control));
+    TRY(fd_pair(&keeper->broker_control, &control));
     pid_t pid = sys_clone3(0, &keeper->broker_pidfd, -1);
     if (pid == 0) {
         fd_close(here);
         fd_close(BROKER_FD_INIT);
         fd_close(BROKER_FD_PLAN);
-        broker_run(&keeper->plan, &keeper->sockets, keeper->learnt, BROKER_FD_CHANNEL, keeper->own, there);
+        fd_close(BROKER_FD_CONTROL);
+        fd_close(keeper->broker_control);
+        broker_run(&keeper->plan, &keeper->sockets, keeper->learnt,
+                   (struct broker_ends){BROKER_FD_CHANNEL, control, keeper->own, there});
     }
     if (pid < 0) {
         keeper->broker_pidfd = -1;
@@ -104,6 +114,74 @@ static void broker_lost(struct keeper *keeper) {
     error_free(error);
 }
 
+/* -- another policy -- */
+
+/* Hands it to the broker that runs, if one does. */
+static struct error *broker_tell(struct keeper *keeper, int sealed, const struct broker_change *change) {
+    if (keeper->broker_pidfd < 0)
+        return NULL;
+    TRY(fd_send(keeper->broker_control, change, sizeof *change, &sealed, 1));
+    struct pollfd event = {.fd = keeper->broker_control, .events = POLLIN};
+    int ready;
+    while ((ready = poll(&event, 1, CHANGE_MS)) < 0 && errno == EINTR)
+        ;
+    if (ready <= 0)
+        return error_new(ERROR_UNAVAILABLE, "the broker does not take another policy");
+    return error_receive(keeper->broker_control);
+}
+
+/* What resolves names stays: c-ares has its nameservers from the beginning. */
+static struct error *plan_take(struct keeper *keeper, int sealed, const struct broker_change *change) {
+    struct broker_plan plan;
+    TRY(broker_plan_map(sealed, change->length, &plan));
+    if (plan.uplink != keeper->plan.uplink) {
+        broker_plan_clear(&plan);
+        return error_new(ERROR_INVALID, "the broker's uplink cannot change");
+    }
+    struct string_list *const swapped[][2] = {{&plan.hosts, &keeper->plan.hosts},
+                                              {&plan.aliases, &keeper->plan.aliases},
+                                              {&plan.names, &keeper->plan.names}};
+    for (size_t i = 0; i < sizeof swapped / sizeof swapped[0]; i++) {
+        struct string_list other = *swapped[i][0];
+        *swapped[i][0] = *swapped[i][1];
+        *swapped[i][1] = other;
+    }
+    keeper->plan.generation = plan.generation;
+    broker_plan_clear(&plan);
+    return NULL;
+}
+
+static struct error *change_apply(struct keeper *keeper, int sealed, const struct broker_change *change) {
+    TRY(plan_take(keeper, sealed, change));
+    struct error *error = broker_tell(keeper, sealed, change);
+    if (error != NULL) {
+        /* One that does not take it must not go on with the old one; the next one begins with this. */
+        error_free(error);
+        broker_lost(keeper);
+    } else if (keeper->given_up && keeper->sockets.bound) {
+        memset(keeper->deaths, 0, sizeof keeper->deaths);
+        keeper->given_up = false;
+        TRY(broker_start(keeper));
+    }
+    return keeper->given_up ? error_new(ERROR_UNAVAILABLE, "it cannot be started any more") : NULL;
+}
+
+/* Only who may enter the container's state directory comes this far. */
+static void change_accept(struct keeper *keeper) {
+    fd_owned int connection = accept4(BROKER_FD_CONTROL, NULL, NULL, SOCK_CLOEXEC);
+    struct broker_change change;
+    fd_owned int sealed = -1;
+    size_t count = 0;
+    struct pollfd event = {.fd = connection, .events = POLLIN};
+    if (connection < 0 || poll(&event, 1, CHANGE_MS) <= 0)
+        return;
+    struct error *error = fd_receive(connection, &change, sizeof change, &sealed, 1, &count);
+    if (error == NULL && count == 1)
+        error = change_apply(keeper, sealed, &change);
+    error_send(connection, error);
+    error_free(error);
+}
+
 static struct error *prepare(struct keeper *keeper) {
     TRY(broker_plan_read(BROKER_FD_PLAN, &keeper->plan));
     keeper->own = sys_pidfd_open(getpid(), 0);
@@ -134,12 +212,13 @@ static void try_ports(struct keeper *keeper) {
 }
 
 static _Noreturn void keep(struct keeper *keeper) {
-    enum { WARDEN, INIT, BROKER, COUNT };
+    enum { WARDEN, INIT, BROKER, CONTROL, COUNT };
     for (;;) {
         /* The warden's messages are the broker's to read; only its end is ours to see. */
         struct pollfd events[COUNT] = {[WARDEN] = {.fd = BROKER_FD_CHANNEL, .events = POLLRDHUP},
                                        [INIT] = {.fd = BROKER_FD_INIT, .events = POLLIN},
-                                       [BROKER] = {.fd = keeper->broker_pidfd, .events = POLLIN}};
+                                       [BROKER] = {.fd = keeper->broker_pidfd, .events = POLLIN},
+                                       [CONTROL] = {.fd = BROKER_FD_CONTROL, .events = POLLIN}};
         bool waits = !keeper->sockets.bound && !keeper->given_up;
         if (poll(events, COUNT, waits ? BIND_RETRY_MS : -1) < 0 && errno != EINTR)
             _exit(1);
@@ -151,7 +230,9 @@ static _Noreturn void keep(struct keeper *keeper) {
         }
         if (events[BROKER].revents != 0)
             broker_lost(keeper);
-        if (waits)
+        if (events[CONTROL].revents != 0)
+            change_accept(keeper);
+        if (waits && !keeper->sockets.bound)
             try_ports(keeper);
     }
 }
@@ -168,7 +249,7 @@ int broker_main(void) {
     struct keeper *keeper = calloc(1, sizeof *keeper);
     if (keeper == NULL)
         return 1;
-    keeper->broker_pidfd = -1;
+    keeper->broker_pidfd = keeper->broker_control = -1;
     keeper->sockets = BROKER_SOCKETS_NONE;
     struct error *error = prepare(keeper);
     if (error != NULL) {

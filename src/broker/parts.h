@@ -67,24 +67,31 @@ struct allowed {
 };
 
 struct broker {
-    const struct broker_plan *plan;
-    struct policy_host *lines; /* as many as plan->hosts */
-    struct policy_list list;   /* the same as text, for match_host */
+    const struct broker_plan *plan; /* change.c */
+    struct policy_host *lines;      /* as many as plan->hosts */
+    struct policy_list list;        /* the same as text, for match_host */
     struct host_map *map;
     struct learnt_names *learnt;
     struct broker_sockets sockets;
     struct loop *loop;
     struct reports reports;
-    struct source keeper;
+    struct source keeper, control;
     struct resolver *resolver;
     struct names_service *names;
     struct relay *relay;
     uint8_t buffer[RELAY_BUFFER]; /* of whoever reads now */
 };
 
+/* What leads out of the broker: to the warden, to its keeper, which tells of other policies, the keeper's
+ * pidfd, and where it says that it serves. */
+struct broker_ends {
+    int channel, control, keeper_pidfd, ready;
+};
 /* broker.c: the child's program; does not return. */
 _Noreturn void broker_run(const struct broker_plan *plan, const struct broker_sockets *sockets,
-                          struct learnt_names *learnt, int channel, int keeper_pidfd, int ready);
+                          struct learnt_names *learnt, struct broker_ends ends);
+/* Reads the plan's hosts into lines, list and map. */
+fallible broker_read_lines(struct broker *broker);
 struct allowed broker_allows_name(const struct broker *broker, const char *name, uint16_t port);
 /* The line that allows an address because it is an alias of allowed names (egress/host_alias.h), which are
  * the plan's and at most `room`. The engine's user wrote it, so it may be private. With none that is allowed
@@ -142,6 +149,10 @@ typedef void (*dial_function)(void *data, const struct dial_result *result);
 void dial_begin(struct broker *broker, const char *name, const struct address *address, uint16_t port,
                 bool is_private, dial_function done, void *data, struct dial **out);
 void dial_cancel(struct dial *dial);
+/* Whether the broker may be connected to an address for a name (NULL: for a line of the policy that is an
+ * address) that is allowed. */
+enum broker_reason dial_judge(const struct broker *broker, const char *name, const struct address *address,
+                              bool is_private);
 
 /* -- dns_service.c, relay.c -- */
 
@@ -152,3 +163,8 @@ fallible names_service_begin(struct broker *broker);
 fallible relay_begin(struct broker *broker);
 /* Reports every connection that is still open as closed. */
 void relay_end(struct broker *broker);
+/* Ends every connection that the policy, which has changed, does not allow. */
+void relay_judge_again(struct broker *broker);
+
+/* change.c: watches for other plans from the keeper. */
+fallible change_begin(struct broker *broker, int control);

@@ -1,10 +1,12 @@
 /* The broker's plan: sealed as JSON, and what a resolver's files add to it. */
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -34,6 +36,8 @@ static const struct schema_field plan_fields[] = {
     STRINGS(OPTIONAL, "nameservers", broker_plan, nameservers),
     OBJECTS(OPTIONAL, "entries", broker_plan, entries, broker_hosts_entry, entry_schema),
     INT64(OPTIONAL, "connectionsMax", broker_plan, connections_max),
+    STRINGS(OPTIONAL, "names", broker_plan, names),
+    INT64(OPTIONAL, "generation", broker_plan, generation),
 };
 static const struct schema plan_schema = SCHEMA("broker plan", broker_plan, plan_fields);
 
@@ -41,6 +45,21 @@ struct error *broker_plan_seal(const struct broker_plan *plan, int *out) {
     json_owned struct json_writer json = {0};
     schema_write(&plan_schema, plan, &json);
     return companion_plan_seal(text_string(&json.text), json.text.length, "the broker's plan", out);
+}
+
+struct error *broker_plan_map(int sealed, size_t length, struct broker_plan *out) {
+    if (length == 0 || length > SCHEMA_BYTES_MAX)
+        return error_new(ERROR_INVALID, "the broker's plan: %zu bytes", length);
+    void *bytes = mmap(NULL, length, PROT_READ, MAP_PRIVATE, sealed, 0);
+    if (bytes == MAP_FAILED)
+        return error_system(errno, "map", "the broker's plan");
+    void *read = NULL;
+    struct error *error = schema_read(&plan_schema, "the broker's plan", bytes, length, &read);
+    munmap(bytes, length);
+    TRY(error);
+    memory_owned struct broker_plan *plan = read;
+    *out = *plan;
+    return NULL;
 }
 
 struct error *broker_plan_read(int sealed, struct broker_plan *out) {
@@ -59,6 +78,7 @@ void broker_plan_clear(struct broker_plan *plan) {
     string_list_free(&plan->hosts);
     string_list_free(&plan->aliases);
     string_list_free(&plan->nameservers);
+    string_list_free(&plan->names);
     for (size_t i = 0; i < plan->entries_count; i++) {
         free(plan->entries[i].address);
         string_list_free(&plan->entries[i].names);

@@ -34,6 +34,7 @@ static int64_t now_us(void) {
 static struct broker_report report_of(const struct connection *connection, enum broker_report_kind kind) {
     struct broker_report report = {.kind = kind,
                                    .line = connection->allowed.line,
+                                   .generation = connection->generation,
                                    .family = (uint8_t)connection->family,
                                    .protocol = IPPROTO_TCP,
                                    .client_port = connection->client_port,
@@ -60,6 +61,7 @@ void connection_close(struct connection *connection, bool reset) {
     if (connection->opened) {
         struct broker_report report = report_of(connection, BROKER_CLOSED);
         report.duration_us = (uint64_t)(now_us() - connection->opened_us);
+        report.reason = connection->withdrawn ? BROKER_REASON_NAME : BROKER_REASON_NONE;
         report_event(&broker->reports, &report, false);
     }
     if (connection->dial != NULL)
@@ -236,6 +238,7 @@ static void connection_begin(struct connection *connection) {
     const char *name = host_map_name(broker->map, connection->family, connection->service);
     const char *names[INSPECT_NAMES_MAX];
     size_t names_count = 0;
+    connection->generation = (uint32_t)broker->plan->generation;
     if (name != NULL) {
         connection->name = memory_copy_string(name);
         connection->allowed = broker_allows_name(broker, name, connection->port);
@@ -252,8 +255,9 @@ static void connection_begin(struct connection *connection) {
     }
     if (!connection->allowed.allowed) {
         connection_deny(connection, BROKER_CONNECTION_DENIED,
-                        name != NULL ? BROKER_REASON_PORT
-                                     : reason_of_address(connection->family, connection->service));
+                        name == NULL ? reason_of_address(connection->family, connection->service)
+                        : host_map_allows(broker->map, name) ? BROKER_REASON_PORT
+                                                             : BROKER_REASON_NAME);
         return;
     }
     int64_t most = broker->plan->connections_max > 0 ? broker->plan->connections_max : CONNECTIONS_MAX;

@@ -37,6 +37,8 @@ struct connection {
     uint8_t client_address[16], service[16];
     uint16_t client_port, port;
     struct allowed allowed;
+    uint32_t generation; /* of the plan that allowed it */
+    bool withdrawn;      /* a later one does not */
     struct held held;
     bool speaks; /* tells the client why */
     bool opened;

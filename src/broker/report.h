@@ -24,8 +24,8 @@ enum broker_report_kind {
     BROKER_CONNECTION_DENIED, /* before any byte of it went anywhere */
     BROKER_REQUEST_DENIED,    /* by the host that it names: of TLS (SNI) or HTTP */
     BROKER_OPENED,            /* connected to the host */
-    BROKER_CLOSED,
-    BROKER_CONNECT_FAILED, /* the host is allowed, and did not answer: nothing was denied */
+    BROKER_CLOSED,            /* `reason` BROKER_REASON_NAME: because another policy was put in force */
+    BROKER_CONNECT_FAILED,    /* the host is allowed, and did not answer: nothing was denied */
     BROKER_NAME_LEARNT, /* `name`, below a "*.name" line, has the address with the slot service_port (names.h)
                          */
     BROKER_SUPPRESSED   /* what was not reported one by one */
@@ -47,12 +47,13 @@ enum broker_reason {
 
 struct broker_report {
     uint32_t kind;
-    uint32_t id;     /* to be answered by BROKER_NOTED; 0: by nothing */
-    uint32_t reason; /* enum broker_reason */
-    uint32_t line;   /* of network.allowed_hosts that decided, counted from 1; 0: none */
-    uint32_t count;  /* BROKER_SUPPRESSED: of denials */
-    uint32_t untold; /* BROKER_SUPPRESSED: of what became of allowed connections */
-    uint8_t family;  /* of client and service: AF_INET, AF_INET6 */
+    uint32_t id;         /* to be answered by BROKER_NOTED; 0: by nothing */
+    uint32_t reason;     /* enum broker_reason */
+    uint32_t line;       /* of network.allowed_hosts that decided, counted from 1; 0: none */
+    uint32_t generation; /* of the plan whose line that is */
+    uint32_t count;      /* BROKER_SUPPRESSED: of denials */
+    uint32_t untold;     /* BROKER_SUPPRESSED: of what became of allowed connections */
+    uint8_t family;      /* of client and service: AF_INET, AF_INET6 */
     uint8_t protocol;
     uint8_t upstream_family; /* 0: none */
     uint8_t given_up;        /* BROKER_LOST */

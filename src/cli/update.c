@@ -89,6 +89,14 @@ static struct error *update(const struct global_options *global, const char *id,
     return container_update(container, resources, l3_cache, bandwidth);
 }
 
+static struct error *update_policy(const struct global_options *global, const char *id, const char *policy) {
+    struct runtime_options runtime = global->runtime;
+    runtime.policy_given = policy;
+    container_owned struct container *container = NULL;
+    TRY(container_open(runtime.root, id, CONTAINER_LOCKED, &container));
+    return container_update_policy(&runtime, container);
+}
+
 struct error *update_command(const struct global_options *global, int argc, char **argv, int *exit_status) {
     (void)exit_status;
     bool help;
@@ -115,15 +123,17 @@ struct error *update_command(const struct global_options *global, int argc, char
         {"blkio-weight", NUMBER_WEIGHT, &block.weight, NULL},
     };
     enum { NUMBERS = sizeof numbers / sizeof *numbers };
+    const char *policy = NULL;
     struct option options[NUMBERS + 8] = {
         {"resources", 'r', OPTION_VALUE, &path, "a file with the resources document, - for standard input"},
         {"cpuset-cpus", 0, OPTION_VALUE, &cpus, "CPUs, such as 0-3,7"},
         {"cpuset-mems", 0, OPTION_VALUE, &mems, "memory nodes"},
         {"l3-cache-schema", 0, OPTION_VALUE, &l3_cache, "Intel RDT: L3:0=f;1=f0"},
         {"mem-bw-schema", 0, OPTION_VALUE, &bandwidth, "Intel RDT: MB:0=20;1=70"},
+        {"policy", 0, OPTION_VALUE, &policy, "another policy: its network.allowed_hosts, at once"},
     };
     for (size_t i = 0; i < NUMBERS; i++)
-        options[5 + i] = (struct option){
+        options[6 + i] = (struct option){
             numbers[i].name, 0, OPTION_VALUE, &numbers[i].value,
             numbers[i].kind == NUMBER_BYTES ? "bytes, such as 512m; -1: unlimited" : "a number"};
     TRY(options_parse_anywhere("update", options, argc, argv, &first, &help));
@@ -132,6 +142,14 @@ struct error *update_command(const struct global_options *global, int argc, char
         return NULL;
     }
     TRY(cli_container_id("update", argc, argv, first, &id));
+    if (policy != NULL) {
+        bool limited = path != NULL || cpus != NULL || mems != NULL || l3_cache != NULL || bandwidth != NULL;
+        for (size_t i = 0; i < NUMBERS; i++)
+            limited = limited || numbers[i].value != NULL;
+        if (limited)
+            return error_new(ERROR_USAGE, "update: a policy, or limits, not both at once");
+        return update_policy(global, id, policy);
+    }
     for (size_t i = 0; i < NUMBERS; i++)
         TRY(number_set(&numbers[i]));
     struct oci_resources *resources = NULL;

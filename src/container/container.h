@@ -49,6 +49,9 @@ fallible container_prepare(const struct runtime_options *runtime, const char *bu
                            struct prepared *out);
 /* The same for a container that is there, under the policy that it was created with. */
 fallible container_prepare_again(const struct container *container, struct prepared *out);
+/* And under this policy, which becomes *out's. */
+fallible container_prepare_under(const struct container *container, struct policy *policy,
+                                 struct prepared *out);
 /* The effective policy of a container with these annotations (NULL: none). */
 fallible container_policy(const struct runtime_options *runtime, const struct string_map *annotations,
                           struct policy **out);
@@ -83,6 +86,12 @@ fallible container_kill(const struct container *container, int signal, bool all)
  * linux.intelRdt. The container is locked by the caller. */
 fallible container_update(struct container *container, struct oci_resources *request,
                           const char *l3_cache_schema, const char *memory_bandwidth_schema);
+/* Another policy, runtime->policy_given, for a container that is there, with the trust of create (DESIGN.md
+ * section 5): its network.allowed_hosts, and network.mode between allowlist and none. ERROR_REFUSED names any
+ * other key that differs. Connections to what is still allowed go on, others are reset; names keep their
+ * addresses; at no time is more let through than the one policy or the other does. The container is locked by
+ * the caller. */
+fallible container_update_policy(const struct runtime_options *runtime, struct container *container);
 /* runtime.md, "Delete". `force`: kills it first, and what a create that was killed has left is removed too.
  */
 fallible container_delete(struct container *container, bool force);

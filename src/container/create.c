@@ -154,6 +154,7 @@ static struct error *state_begin(struct creation *creation) {
     state->confined = hardened->confined;
     state->wall = hardened->wall;
     state->observed = hardened->reached_observed;
+    state->sandbox = creation->runtime->sandbox;
     network_aliases_read(prepared->policy, hardened, &state->host_aliases);
     network_wall_of(prepared->policy, &state->host_aliases, &creation->network);
     state->wall_opened = hardened->wall && network_has_openings(prepared->policy);
@@ -186,6 +187,7 @@ static struct error *state_begin(struct creation *creation) {
         TRY(cgroup_rdt_intent(rdt, creation->options->id, &state->rdt_created));
     TRY(container_store_policy(creation->container, creation->prepared.policy));
     TRY(container_store_config(creation->container, hardened->config));
+    TRY(network_resolver_store(creation->container->directory, hardened));
     TRY(seccomp_program_save(&creation->seccomp, creation->container->directory, "seccomp.bpf"));
     return container_save(creation->container);
 }
@@ -404,7 +406,8 @@ static struct error *broker_begin(struct creation *creation) {
     if (creation->broker_channel[1] < 0)
         return NULL;
     TRY(network_broker_start(prepared->policy, prepared->hardened, &creation->container->state->host_aliases,
-                             creation->broker_channel[1], creation->pidfd, &creation->broker));
+                             creation->broker_channel[1], creation->pidfd, creation->container->directory,
+                             &creation->broker));
     fd_close(fd_take(&creation->broker_channel[1]));
     return process_identify(creation->broker, &creation->container->state->broker);
 }

@@ -161,6 +161,15 @@ static size_t list_length(const struct oci_process *process) {
     return process->capabilities != NULL ? process->capabilities->bounding.count : 0;
 }
 
+static void broker_add(struct enforcement *out, const struct policy *policy) {
+    mechanism_add(out, "allowed hosts", "enforced",
+                  policy->uplink == POLICY_UPLINK_HOST
+                      ? "a broker answers their names alone, compares names of TLS and HTTP with them, and "
+                        "connects from the runtime's network namespace"
+                      : "a broker answers their names alone, compares names of TLS and HTTP with them, and "
+                        "connects from the container's network namespace");
+}
+
 static void network_add(struct enforcement *out, const struct hardened *hardened,
                         const struct policy *policy) {
     if (!hardened->wall) {
@@ -177,13 +186,7 @@ static void network_add(struct enforcement *out, const struct hardened *hardened
                   "nf_tables and routes of the network namespace; put up before the engine's interfaces, "
                   "completed and read back at start");
     if (network_has_broker(policy))
-        mechanism_add(
-            out, "allowed hosts", "enforced",
-            policy->uplink == POLICY_UPLINK_HOST
-                ? "a broker answers their names alone, compares names of TLS and HTTP with them, and "
-                  "connects from the runtime's network namespace"
-                : "a broker answers their names alone, compares names of TLS and HTTP with them, and "
-                  "connects from the container's network namespace");
+        broker_add(out, policy);
     if (policy->inbound == POLICY_ACCESS_DENY)
         mechanism_add(out, "inbound connections", "enforced",
                       "an nf_tables input chain: loopback and answers alone come in");
@@ -356,4 +359,33 @@ struct enforcement *enforcement_make(const struct hardened *hardened, const stru
     unlimited_add(out, hardened, policy);
     calls_add(out, hardened->denied);
     return out;
+}
+
+static void line_clear(struct enforcement_line *line) {
+    free(line->key);
+    free(line->value);
+    free(line->origin);
+}
+
+static bool is_mechanism(const struct enforcement *enforcement, const char *name) {
+    for (size_t i = 0; i < enforcement->mechanisms_count; i++)
+        if (strcmp(enforcement->mechanisms[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+void enforcement_change_policy(struct enforcement *enforcement, const struct policy *policy, bool brokered) {
+    memory_replace_string(&enforcement->policy.name, policy->name);
+    memory_replace_string(&enforcement->policy.origin, policy->origin);
+    memory_replace_string(&enforcement->policy.digest, policy->digest);
+    for (size_t i = 0; i < enforcement->lines_count; i++)
+        line_clear(&enforcement->lines[i]);
+    enforcement->lines_count = 0;
+    lines_add(enforcement, policy);
+    struct text mode = {0};
+    policy_value_write(policy, POLICY_NETWORK_MODE, &mode);
+    free(enforcement->network.mode);
+    enforcement->network.mode = text_take(&mode);
+    if (brokered && !is_mechanism(enforcement, "allowed hosts"))
+        broker_add(enforcement, policy);
 }

@@ -79,4 +79,6 @@ extern const struct schema enforcement_schema;
 /* The caller frees it. */
 struct enforcement *enforcement_make(const struct hardened *hardened, const struct policy *policy,
                                      const struct facts *facts);
+/* Of a container that is there: another policy's lines, and what holds its network section. */
+void enforcement_change_policy(struct enforcement *enforcement, const struct policy *policy, bool brokered);
 void enforcement_free(struct enforcement *enforcement);

@@ -45,7 +45,7 @@ static struct error *wall_finish(const struct container *container, int init) {
     struct policy *policy = NULL;
     if (state->wall_opened) {
         TRY(container_stored_policy(container, &policy));
-        network_wall_of(policy, &state->host_aliases, &network);
+        network_wall_of_state(policy, state, &network);
     }
     struct error *error = namespace_visit_network(init, (pid_t)state->init.pid, wall_work, &network);
     network_wall_clear(&network);

@@ -1,5 +1,6 @@
 #include "container/network.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -9,9 +10,11 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "egress/host_alias.h"
 #include "warden/warden.h"
+#include "egress/names.h"
 
 /* Of a resolv.conf or a hosts file; what comes after is not read. */
 #define RESOLVER_BYTES_MAX (256 * 1024)
@@ -33,6 +36,40 @@ void network_wall_of(const struct policy *policy, const struct string_list *alia
                                  .uplink_elsewhere = policy->uplink == POLICY_UPLINK_HOST,
                                  .inbound_denied = policy->inbound == POLICY_ACCESS_DENY,
                                  .open = policy->network_mode == POLICY_NETWORK_OPEN};
+}
+
+static bool strings_equal(const struct string_list *one, const struct string_list *other) {
+    bool equal = one->count == other->count;
+    for (size_t i = 0; equal && i < one->count; i++)
+        equal = strcmp(one->items[i], other->items[i]) == 0;
+    return equal;
+}
+
+/* Whoever joins has nothing but his policy: where addresses do not follow from that alone, he cannot. */
+static char *digest_with_names(char *digest, const struct policy *policy, const struct string_list *names) {
+    string_list_owned struct string_list own = {0};
+    struct error *error =
+        network_has_broker(policy) ? host_names_remember(&own, &policy->allowed_hosts) : NULL;
+    bool follow = error == NULL && strings_equal(&own, names);
+    error_ignore(error); /* then they do not follow */
+    if (follow || names->count == 0)
+        return digest;
+    text_owned struct text lines = {0};
+    text_format(&lines, "%s\n", digest);
+    for (size_t i = 0; i < names->count; i++)
+        text_format(&lines, "%s\n", names->items[i]);
+    free(digest);
+    return policy_sha256(text_string(&lines), lines.length);
+}
+
+void network_wall_of_state(const struct policy *policy, const struct container_state *state,
+                           struct wall_network *out) {
+    network_wall_of(policy, &state->host_aliases, out);
+    out->changed = state->policy_generation > 0;
+    out->brokered = state->brokered;
+    out->names = &state->host_names;
+    if (out->changed)
+        out->digest = digest_with_names((char *)(uintptr_t)out->digest, policy, &state->host_names);
 }
 
 void network_wall_clear(struct wall_network *network) {
@@ -61,26 +98,32 @@ struct error *network_wall_build(const struct wall_network *network, bool broker
 
 typedef void (*resolver_reader)(struct broker_plan *plan, const char *text, size_t length);
 
+static bool text_read(int fd, struct text *out) {
+    struct stat status;
+    if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        return false;
+    while (out->length < RESOLVER_BYTES_MAX) {
+        ssize_t length = read(fd, text_room(out, BUFSIZ), BUFSIZ);
+        if (length <= 0)
+            break;
+        text_grown(out, (size_t)length);
+    }
+    return true;
+}
+
 /* What cannot be read leaves the broker without names of that file: it says so when it cannot resolve. */
 static bool file_read_into(struct broker_plan *plan, const char *path, resolver_reader reader) {
     fd_owned int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    struct stat status;
-    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
-        return false;
     text_owned struct text bytes = {0};
-    while (bytes.length < RESOLVER_BYTES_MAX) {
-        ssize_t length = read(fd, text_room(&bytes, BUFSIZ), BUFSIZ);
-        if (length <= 0)
-            break;
-        text_grown(&bytes, (size_t)length);
-    }
+    if (fd < 0 || !text_read(fd, &bytes))
+        return false;
     reader(plan, text_string(&bytes), bytes.length);
     return true;
 }
 
-/* What the engine has mounted at this path; the last mount is the one that is seen. */
-static bool mounted_read_into(struct broker_plan *plan, const struct hardened *hardened,
-                              const char *destination, resolver_reader reader) {
+/* What the engine has mounted at this path, -1: nothing, or no file; the last mount is the one that is seen.
+ */
+static int mounted_open(const struct hardened *hardened, const char *destination) {
     for (size_t i = hardened->config->mounts_count; i-- > 0;) {
         const struct mount_fact *fact = hardened->mount_sources[i];
         if (fact == NULL || fact->source_fd < 0 ||
@@ -88,9 +131,27 @@ static bool mounted_read_into(struct broker_plan *plan, const struct hardened *h
             continue;
         char path[64];
         snprintf(path, sizeof path, "/proc/self/fd/%d", fact->source_fd);
-        return S_ISREG(fact->status.st_mode) && file_read_into(plan, path, reader);
+        return S_ISREG(fact->status.st_mode) ? open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC) : -1;
     }
-    return false;
+    return -1;
+}
+
+static bool mounted_read_into(struct broker_plan *plan, const struct hardened *hardened,
+                              const char *destination, resolver_reader reader) {
+    fd_owned int fd = mounted_open(hardened, destination);
+    text_owned struct text bytes = {0};
+    if (fd < 0 || !text_read(fd, &bytes))
+        return false;
+    reader(plan, text_string(&bytes), bytes.length);
+    return true;
+}
+
+/* A name of the policy's hosts may have an address by the engine's hosts file. */
+static void aliases_add(const struct policy *policy, struct broker_plan *mounted, struct string_list *out) {
+    for (size_t i = 0; network_has_broker(policy) && i < mounted->entries_count; i++)
+        for (size_t k = 0; k < mounted->entries[i].names.count; k++)
+            host_aliases_add(out, &policy->allowed_hosts, mounted->entries[i].address,
+                             mounted->entries[i].names.items[k]);
 }
 
 void network_aliases_read(const struct policy *policy, const struct hardened *hardened,
@@ -99,22 +160,26 @@ void network_aliases_read(const struct policy *policy, const struct hardened *ha
     if (!network_has_broker(policy) ||
         !mounted_read_into(&mounted, hardened, "/etc/hosts", broker_plan_read_hosts))
         return;
-    for (size_t i = 0; i < mounted.entries_count; i++)
-        for (size_t k = 0; k < mounted.entries[i].names.count; k++)
-            host_aliases_add(out, &policy->allowed_hosts, mounted.entries[i].address,
-                             mounted.entries[i].names.items[k]);
+    aliases_add(policy, &mounted, out);
+}
+
+static const struct resolver_file {
+    const char *path, *kept; /* where its text is kept, in the state directory */
+    resolver_reader reader;
+} files[] = {{"/etc/resolv.conf", "resolv.conf", broker_plan_read_resolver},
+             {"/etc/hosts", "hosts", broker_plan_read_hosts}};
+
+static void plan_begin(const struct policy *policy, struct broker_plan *out) {
+    bool host = policy->uplink == POLICY_UPLINK_HOST;
+    *out = (struct broker_plan){.uplink = host ? BROKER_UPLINK_HOST : BROKER_UPLINK_CONTAINER};
+    for (size_t i = 0; network_has_broker(policy) && i < policy->allowed_hosts.values.count; i++)
+        string_list_append(&out->hosts, policy->allowed_hosts.values.items[i]);
 }
 
 static void plan_make(const struct policy *policy, const struct hardened *hardened,
                       const struct string_list *aliases, struct broker_plan *out) {
-    static const struct {
-        const char *path;
-        resolver_reader reader;
-    } files[] = {{"/etc/resolv.conf", broker_plan_read_resolver}, {"/etc/hosts", broker_plan_read_hosts}};
     bool host = policy->uplink == POLICY_UPLINK_HOST;
-    *out = (struct broker_plan){.uplink = host ? BROKER_UPLINK_HOST : BROKER_UPLINK_CONTAINER};
-    for (size_t i = 0; i < policy->allowed_hosts.values.count; i++)
-        string_list_append(&out->hosts, policy->allowed_hosts.values.items[i]);
+    plan_begin(policy, out);
     for (size_t i = 0; i < aliases->count; i++)
         string_list_append(&out->aliases, aliases->items[i]);
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
@@ -124,8 +189,44 @@ static void plan_make(const struct policy *policy, const struct hardened *harden
 
 struct error *network_broker_start(const struct policy *policy, const struct hardened *hardened,
                                    const struct string_list *aliases, int channel, int init_pidfd,
-                                   pid_t *pid) {
+                                   int state_directory, pid_t *pid) {
     broker_plan_owned struct broker_plan plan;
     plan_make(policy, hardened, aliases, &plan);
-    return broker_spawn(&plan, channel, init_pidfd, pid);
+    fd_owned int control = -1;
+    TRY(broker_listen(state_directory, &control));
+    return broker_spawn(&plan, channel, init_pidfd, control, pid);
+}
+
+/* ---- another policy, later ---- */
+
+struct error *network_resolver_store(int state_directory, const struct hardened *hardened) {
+    for (size_t i = 0; hardened->wall && i < sizeof files / sizeof files[0]; i++) {
+        fd_owned int fd = mounted_open(hardened, files[i].path);
+        text_owned struct text bytes = {0};
+        if (fd >= 0 && text_read(fd, &bytes))
+            TRY(file_replace(state_directory, files[i].kept, text_string(&bytes), bytes.length, 0600));
+    }
+    return NULL;
+}
+
+struct error *network_plan_again(int state_directory, const struct policy *policy, struct broker_plan *out) {
+    bool host = policy->uplink == POLICY_UPLINK_HOST;
+    plan_begin(policy, out);
+    broker_plan_owned struct broker_plan mounted = {0};
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        text_owned struct text kept = {0};
+        struct error *error = file_read(state_directory, files[i].kept, RESOLVER_BYTES_MAX * 2, &kept);
+        bool missing = error != NULL && error->number == ENOENT;
+        if (error != NULL && !missing)
+            return error;
+        error_ignore(error);
+        if (!missing)
+            files[i].reader(&mounted, text_string(&kept), kept.length);
+        if (missing || host)
+            (void)file_read_into(out, files[i].path, files[i].reader);
+        else
+            files[i].reader(out, text_string(&kept), kept.length);
+    }
+    aliases_add(policy, &mounted, &out->aliases);
+    return NULL;
 }

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "broker/broker.h"
+#include "container/state.h"
 #include "egress/egress.h"
 #include "facts/facts.h"
 #include "harden/harden.h"
@@ -17,6 +18,9 @@ void network_aliases_read(const struct policy *policy, const struct hardened *ha
  * holds. */
 void network_wall_of(const struct policy *policy, const struct string_list *aliases,
                      struct wall_network *out);
+/* The same for a container that is there, whose policy may have been changed. */
+void network_wall_of_state(const struct policy *policy, const struct container_state *state,
+                           struct wall_network *out);
 void network_wall_clear(struct wall_network *network);
 #define network_wall_owned __attribute__((cleanup(network_wall_clear)))
 
@@ -30,6 +34,13 @@ bool network_has_broker(const struct policy *policy);
  * resolv.conf and hosts as they are mounted; where it mounted none, and where the broker dials from the
  * runtime's own namespace, the runtime's own. The image's are never read. */
 fallible network_broker_start(const struct policy *policy, const struct hardened *hardened,
-                              const struct string_list *aliases, int channel, int init_pidfd, pid_t *pid);
+                              const struct string_list *aliases, int channel, int init_pidfd,
+                              int state_directory, pid_t *pid);
+/* Keeps what the engine has mounted as resolv.conf and hosts, as it is before the workload runs, which may be
+ * able to write to it: for a policy that comes later. Nothing is kept where nothing is mounted. */
+fallible network_resolver_store(int state_directory, const struct hardened *hardened);
+/* The broker's plan of a container that is there, under this policy, from what was kept. out->names and
+ * out->generation are the caller's to set. */
+fallible network_plan_again(int state_directory, const struct policy *policy, struct broker_plan *out);
 /* Does the wall of this policy differ from the one that lets nothing out and every answer in? */
 bool network_has_openings(const struct policy *policy);

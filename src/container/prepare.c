@@ -95,9 +95,16 @@ struct error *container_prepare(const struct runtime_options *runtime, const cha
 }
 
 struct error *container_prepare_again(const struct container *container, struct prepared *out) {
+    struct policy *policy = NULL;
     *out = (struct prepared){0};
+    TRY(container_stored_policy(container, &policy));
+    return container_prepare_under(container, policy, out);
+}
+
+struct error *container_prepare_under(const struct container *container, struct policy *policy,
+                                      struct prepared *out) {
+    *out = (struct prepared){.policy = policy};
     TRY(read_config(container->state->bundle, NULL, out));
-    TRY(container_stored_policy(container, &out->policy));
     return look_and_harden(container->state->bundle, out);
 }
 

@@ -42,6 +42,11 @@ static const struct schema_field state_fields[] = {
     OBJECT(OPTIONAL, "broker", container_state, broker, process_identity, identity_schema),
     STRING(OPTIONAL, "policy", container_state, policy),
     STRING(OPTIONAL, "policyDigest", container_state, policy_digest),
+    STRING(OPTIONAL, "policyFile", container_state, policy_file),
+    INT64(OPTIONAL, "policyGeneration", container_state, policy_generation),
+    STRINGS(OPTIONAL, "hostNames", container_state, host_names),
+    BOOL(OPTIONAL, "brokered", container_state, brokered),
+    BOOL(OPTIONAL, "sandbox", container_state, sandbox),
     STRING(OPTIONAL, "runId", container_state, run_id),
     STRING(OPTIONAL, "logPath", container_state, log_path),
     BOOL(OPTIONAL, "confined", container_state, confined),
@@ -289,13 +294,36 @@ struct error *container_store_policy(const struct container *container, const st
     return file_replace(container->directory, POLICY_FILE, text.data, text.length, 0600);
 }
 
+struct error *container_store_other_policy(struct container *container, const struct policy *policy) {
+    text_owned struct text text = {0};
+    policy_store_write(policy, &text);
+    memory_owned char *file =
+        text_formatted(POLICY_FILE "-%lld", (long long)container->state->policy_generation);
+    TRY(file_replace(container->directory, file, text.data, text.length, 0600));
+    memory_replace_string(&container->state->policy_file, file);
+    return NULL;
+}
+
+void container_forget_policies(const struct container *container) {
+    int duplicate = openat(container->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = duplicate < 0 ? NULL : fdopendir(duplicate);
+    struct dirent *entry;
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
+        if (text_starts_with(entry->d_name, POLICY_FILE) &&
+            strcmp(entry->d_name, container->state->policy_file) != 0)
+            (void)!unlinkat(container->directory, entry->d_name, 0); /* or the container's delete does */
+    if (directory != NULL)
+        closedir(directory);
+}
+
 struct error *container_stored_policy(const struct container *container, struct policy **out) {
     text_owned struct text bytes = {0};
-    struct error *error = file_read(container->directory, POLICY_FILE, SCHEMA_BYTES_MAX, &bytes);
+    const char *file = container->state->policy_file != NULL ? container->state->policy_file : POLICY_FILE;
+    struct error *error = file_read(container->directory, file, SCHEMA_BYTES_MAX, &bytes);
     if (error == NULL)
         return error_context(policy_store_read(text_string(&bytes), container->state->policy_digest, out),
                              "container %s", container->id);
-    if (error->number != ENOENT)
+    if (error->number != ENOENT || container->state->policy_file != NULL)
         return error;
     error_ignore(error); /* a built-in one */
     return policy_select(container->state->policy, out);

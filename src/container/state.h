@@ -26,6 +26,11 @@ struct container_state {
     struct process_identity broker; /* its keeper; pid 0: none */
     char *policy;
     char *policy_digest;
+    char *policy_file;             /* where the effective policy is kept; NULL: as create has left it */
+    int64_t policy_generation;     /* how often it was changed (policy_update.c) */
+    struct string_list host_names; /* then: all names that ever had an address (egress/names.h) */
+    bool brokered;                 /* then: there is a broker, though perhaps no allowed host */
+    bool sandbox;                  /* of `pinfold sandbox`: no engine has made it */
     char *run_id;
     char *log_path; /* NULL: nothing is recorded */
     bool confined;
@@ -81,7 +86,12 @@ fallible container_stored_config(const struct container *container, struct oci_c
 fallible container_remove_directory(const struct container *container);
 /* The effective policy, kept where it is not one that is built in. */
 fallible container_store_policy(const struct container *container, const struct policy *policy);
-/* The policy that `create` put in force. */
+/* Keeps another one beside it, whatever it is; the state that says so is the caller's to save. What is kept
+ * under the old name goes by container_forget_policies. */
+fallible container_store_other_policy(struct container *container, const struct policy *policy);
+/* Removes the files of policies that the state does not name. */
+void container_forget_policies(const struct container *container);
+/* The policy that is in force. */
 fallible container_stored_policy(const struct container *container, struct policy **out);
 void container_close(struct container *container);
 void container_cleanup(struct container **container);

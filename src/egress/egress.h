@@ -18,6 +18,10 @@ struct wall_network {
     bool uplink_elsewhere;                   /* the broker dials from another namespace (uplink: host) */
     bool inbound_denied;
     bool open; /* nothing is denied: what goes out is observed (wall_observe) */
+    /* Where the policy was changed under a running container (wall_change): */
+    bool changed;
+    bool brokered;                   /* there is a broker, though perhaps no host */
+    const struct string_list *names; /* of host_names_remember, or NULL */
 };
 
 /* Sockets that live in the container's network namespace and are handed to the warden; -1 for none. */
@@ -51,6 +55,14 @@ fallible wall_complete(const struct wall_network *network);
 /* The same, for who cannot look again when the engine is done: rules that hold with lo alone and with the
  * interfaces that may come later. These have no netdev chain. */
 fallible wall_complete_early(const struct wall_network *network);
+
+/* Puts the rules and elements of another policy in the place of those that are there, and its identity with
+ * them, as one transaction of the kernel's: each packet meets the old ones or the new ones, never none.
+ * (Elements beyond some thousands follow in further ones; until then less is let through.) What was connected
+ * stays so; that is the broker's to end. Then reads it back. `network->changed` is set. */
+fallible wall_change(const struct wall_network *network);
+/* The mark of the wall that is here. */
+fallible wall_mark_read(uint32_t *mark);
 
 /* Reads the table back: an error when it is absent or was changed. */
 fallible wall_verify(const struct wall_network *network);

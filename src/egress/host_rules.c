@@ -6,6 +6,7 @@
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -72,9 +73,10 @@ static void add_port(struct wall_openings *out, const struct host_map *map, cons
     }
 }
 
-static struct error *add_lines(struct wall_openings *out, const struct policy_list *lines) {
+static struct error *add_lines(struct wall_openings *out, const struct policy_list *lines,
+                               const struct string_list *names) {
     host_map_owned map = NULL;
-    TRY(host_map_make(lines, &map));
+    TRY(host_map_make_after(names, lines, &map));
     for (size_t i = 0; i < lines->values.count; i++) {
         struct policy_host host = {0};
         struct error *error = policy_host_read(lines->values.items[i], &host);
@@ -107,17 +109,19 @@ static struct error *add_aliases(struct wall_openings *out, const struct policy_
 
 struct error *wall_openings_make(const struct wall_network *network, struct wall_openings *out,
                                  bool *needed) {
-    *out = (struct wall_openings){.brokered = network->allowed_hosts != NULL &&
-                                              network->allowed_hosts->values.count > 0,
+    bool hosts = network->allowed_hosts != NULL && network->allowed_hosts->values.count > 0;
+    *out = (struct wall_openings){.brokered = hosts || network->brokered,
                                   .dials_here = !network->uplink_elsewhere,
                                   .inbound_denied = network->inbound_denied};
     for (size_t i = 0; i < WALL_SETS; i++)
         out->sets[i] =
             (struct nft_ranges){.address_length = i % 2 == 0 ? 4 : 16, .keys = i / 2 != WALL_SET_RANGES};
-    *needed = out->brokered || out->inbound_denied;
-    if (!out->brokered)
+    if (network->changed)
+        snprintf(out->identity, sizeof out->identity, WALL_IDENTITY "%s", network->digest);
+    *needed = out->brokered || out->inbound_denied || network->changed;
+    if (!hosts)
         return NULL;
-    struct error *error = add_lines(out, network->allowed_hosts);
+    struct error *error = add_lines(out, network->allowed_hosts, network->names);
     if (error == NULL && network->aliases != NULL)
         error = add_aliases(out, network->allowed_hosts, network->aliases);
     for (size_t i = 0; i < WALL_SETS; i++)
@@ -357,6 +361,13 @@ static void input_rules(struct wall_plan *plan, uint32_t mark) {
     nft_reject(rule, NFT_REJECT_TCP_RST, 0);
 }
 
+/* It denies what the chain's policy denies; its comment is what counts. (The user data of a table cannot be
+ * written anew.) */
+void host_rules_identity(struct wall_plan *plan) {
+    if (plan->openings->identity[0] != '\0')
+        nft_verdict(rule_begin(plan, "forward", plan->openings->identity), NF_DROP, NULL);
+}
+
 void host_rules_rest(struct wall_plan *plan, uint32_t mark) {
     if (plan->openings->brokered)
         broker_rules(plan, mark);
@@ -392,6 +403,19 @@ void host_rules_put_sets(const struct wall_openings *openings, struct netlink_ba
         if (openings->sets[i].count > 0)
             nft_range_set_add(batch, NFPROTO_INET, WALL_TABLE, set_names[i], &openings->sets[i],
                               2 + (uint32_t)i);
+    host_rules_put_elements(openings, 0, batch);
+}
+
+void host_rules_replace_sets(const struct wall_openings *openings, struct netlink_batch *batch) {
+    if (!openings->brokered)
+        return;
+    /* Of one that has no elements any more no rule speaks. */
+    for (size_t i = 0; i < WALL_SETS; i++)
+        if (openings->sets[i].count > 0) {
+            nft_range_set_add(batch, NFPROTO_INET, WALL_TABLE, set_names[i], &openings->sets[i],
+                              2 + (uint32_t)i);
+            nft_set_flush(batch, NFPROTO_INET, WALL_TABLE, set_names[i]);
+        }
     host_rules_put_elements(openings, 0, batch);
 }
 

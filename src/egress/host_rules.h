@@ -24,6 +24,8 @@ struct wall_openings {
     bool dials_here;                   /* the broker dials from this namespace, with the mark */
     struct nft_ranges sets[WALL_SETS]; /* at 2 * kind for IPv4, the next for IPv6 */
     bool inbound_denied;
+    char identity[80]; /* the comment of a rule that says which policy was put in place of the first; "": none
+                        */
 };
 
 /* ERROR_INVALID for a line that cannot be read. *needed is false where the policy lets nothing through and
@@ -36,12 +38,16 @@ void wall_openings_free(struct wall_openings *openings);
 void host_rules_chains(struct wall_plan *plan);
 /* The first rules of the output chain. */
 void host_rules_output(struct wall_plan *plan, uint32_t mark);
+/* With openings->identity. */
+void host_rules_identity(struct wall_plan *plan);
 /* Those of host_rules_chains. */
 void host_rules_rest(struct wall_plan *plan, uint32_t mark);
 /* A netlink message may be as large as the socket's send buffer, 212 KiB by default. */
 #define HOST_ELEMENTS_A_BATCH 2000
 /* The sets, and their elements as far as one batch takes them. */
 void host_rules_put_sets(const struct wall_openings *openings, struct netlink_batch *batch);
+/* The same for sets that may be there: what they hold now is what they hold then. */
+void host_rules_replace_sets(const struct wall_openings *openings, struct netlink_batch *batch);
 /* How many there are, and those of a further batch, HOST_ELEMENTS_A_BATCH after `from`: all sets are counted
  * through. */
 size_t host_rules_elements(const struct wall_openings *openings);

@@ -19,8 +19,11 @@ struct learnt {
 
 struct host_map {
     struct string_list exact; /* in the order of the policy: slot is index + 1 */
+    bool *in_force;           /* parallel to `exact`: a line names it; else only an earlier policy did */
     uint16_t *by_name;        /* indices of `exact`, sorted by name */
     struct string_list below; /* domains, without the "*." */
+    struct string_list ever;  /* the same, with those of earlier policies */
+    bool changed;             /* there was an earlier policy */
     struct text text;         /* learnt names, each with its NUL; bounded by their number */
     struct learnt *learnt;    /* in the order in which they came */
     uint16_t *by_slot;        /* indices of `learnt`, sorted by slot */
@@ -107,41 +110,78 @@ static size_t exact_place(const struct host_map *map, const char *name, bool *fo
     return low;
 }
 
-static struct error *line_add(struct host_map *map, const struct policy_host *line) {
+static void append_once(struct string_list *list, const char *string) {
+    if (!string_list_contains(list, string))
+        string_list_append(list, string);
+}
+
+static struct error *line_add(struct host_map *map, const struct policy_host *line, bool in_force) {
     if (line->kind == POLICY_HOST_BELOW) {
-        if (!string_list_contains(&map->below, line->name))
-            string_list_append(&map->below, line->name);
+        append_once(&map->ever, line->name);
+        if (in_force)
+            append_once(&map->below, line->name);
         return NULL;
     }
     if (line->kind != POLICY_HOST_NAME)
         return NULL;
     bool found;
     size_t place = exact_place(map, line->name, &found), count = map->exact.count;
-    if (found)
+    if (found) {
+        map->in_force[map->by_name[place]] |= in_force;
         return NULL;
+    }
     if (count == HOST_MAP_EXACT_MAX)
         return error_new(ERROR_INVALID, "network.allowed_hosts: expected at most %d names",
                          HOST_MAP_EXACT_MAX);
     map->by_name = memory_resize(map->by_name, count + 1, sizeof *map->by_name);
     memmove(map->by_name + place + 1, map->by_name + place, (count - place) * sizeof *map->by_name);
     map->by_name[place] = (uint16_t)count;
+    map->in_force = memory_resize(map->in_force, count + 1, sizeof *map->in_force);
+    map->in_force[count] = in_force;
     string_list_append(&map->exact, line->name);
     return NULL;
 }
 
-struct error *host_map_make(const struct policy_list *allowed_hosts, struct host_map **out) {
-    host_map_owned map = memory_zeroed(sizeof *map);
-    *out = NULL;
-    for (size_t i = 0; i < allowed_hosts->values.count; i++) {
+static struct error *lines_add(struct host_map *map, const struct string_list *lines, bool in_force) {
+    for (size_t i = 0; i < lines->count; i++) {
         struct policy_host line;
-        struct error *error = policy_host_read(allowed_hosts->values.items[i], &line);
+        struct error *error = policy_host_read(lines->items[i], &line);
         if (error == NULL)
-            error = line_add(map, &line);
+            error = line_add(map, &line, in_force);
         policy_host_clear(&line);
         TRY(error);
     }
+    return NULL;
+}
+
+struct error *host_map_make_after(const struct string_list *names, const struct policy_list *allowed_hosts,
+                                  struct host_map **out) {
+    host_map_owned map = memory_zeroed(sizeof *map);
+    *out = NULL;
+    map->changed = names != NULL && names->count > 0;
+    if (map->changed)
+        TRY(lines_add(map, names, false));
+    TRY(lines_add(map, &allowed_hosts->values, true));
     *out = map;
     map = NULL;
+    return NULL;
+}
+
+struct error *host_map_make(const struct policy_list *allowed_hosts, struct host_map **out) {
+    return host_map_make_after(NULL, allowed_hosts, out);
+}
+
+struct error *host_names_remember(struct string_list *names, const struct policy_list *allowed_hosts) {
+    host_map_owned map = NULL;
+    TRY(host_map_make_after(names, allowed_hosts, &map)); /* whether there is room, and all can be read */
+    string_list_owned struct string_list all = {0};
+    for (size_t i = 0; i < map->exact.count; i++)
+        string_list_append(&all, map->exact.items[i]);
+    for (size_t i = 0; i < map->ever.count; i++)
+        string_list_append_owned(&all, text_formatted("*.%s", map->ever.items[i]));
+    string_list_free(names);
+    *names = all;
+    all = (struct string_list){0};
     return NULL;
 }
 
@@ -150,7 +190,9 @@ void host_map_free(struct host_map *map) {
         return;
     string_list_free(&map->exact);
     string_list_free(&map->below);
+    string_list_free(&map->ever);
     text_free(&map->text);
+    free(map->in_force);
     free(map->by_name);
     free(map->by_slot);
     free(map->learnt);
@@ -170,10 +212,10 @@ struct host_entry host_map_exact(const struct host_map *map, size_t index) {
 }
 
 /* At a label's boundary, and never the domain itself. */
-static bool is_below(const struct host_map *map, const char *name) {
+static bool is_below(const struct string_list *domains, const char *name) {
     size_t length = strlen(name);
-    for (size_t i = 0; i < map->below.count; i++) {
-        const char *domain = map->below.items[i];
+    for (size_t i = 0; i < domains->count; i++) {
+        const char *domain = domains->items[i];
         size_t tail = strlen(domain);
         if (length > tail + 1 && name[length - tail - 1] == '.' && strcmp(name + length - tail, domain) == 0)
             return true;
@@ -183,8 +225,8 @@ static bool is_below(const struct host_map *map, const char *name) {
 
 bool host_map_allows(const struct host_map *map, const char *name) {
     bool found;
-    (void)exact_place(map, name, &found);
-    return found || is_below(map, name);
+    size_t place = exact_place(map, name, &found);
+    return (found && map->in_force[map->by_name[place]]) || is_below(&map->below, name);
 }
 
 struct host_entry host_map_learnt(const struct host_map *map, size_t index) {
@@ -279,10 +321,10 @@ static void learnt_add(struct host_map *map, const char *name, uint16_t slot) {
 }
 
 enum host_answer host_map_learn(struct host_map *map, const char *name, struct host_entry *out) {
+    if (!host_map_allows(map, name))
+        return HOST_DENIED;
     if (host_map_find(map, name, out))
         return HOST_KNOWN;
-    if (!is_below(map, name))
-        return HOST_DENIED;
     if (map->learnt_count == HOST_MAP_LEARNT_MAX)
         return HOST_FULL;
     uint16_t slot;
@@ -298,12 +340,15 @@ bool host_map_import(struct host_map *map, const char *name, uint16_t slot) {
     char normal[HOST_NAME_SIZE];
     if (!host_name_normalise(name, strlen(name), normal) || strcmp(name, normal) != 0)
         return false;
-    struct host_entry entry;
-    if (host_map_find(map, name, &entry))
-        return entry.learnt && entry.slot == slot;
     uint16_t expected;
-    (void)learnt_find(map, name, &expected);
-    if (expected == 0 || expected != slot || !is_below(map, name) || map->learnt_count == HOST_MAP_LEARNT_MAX)
+    bool exact;
+    (void)exact_place(map, name, &exact);
+    if (exact && !map->changed) /* else it may have got a line of its own after it was learnt */
+        return false;
+    if (learnt_find(map, name, &expected))
+        return expected == slot;
+    if (expected == 0 || expected != slot || !is_below(&map->ever, name) ||
+        map->learnt_count == HOST_MAP_LEARNT_MAX)
         return false;
     learnt_add(map, name, slot);
     return true;

@@ -41,17 +41,26 @@ struct host_map;
 /* Makes the map from lines as policy/hosts.h writes them. ERROR_INVALID for a line that cannot be read, and
  * for more than HOST_MAP_EXACT_MAX names. */
 fallible host_map_make(const struct policy_list *allowed_hosts, struct host_map **out);
+/* The same where the policy was changed under a running container: names that an earlier one had keep their
+ * addresses, allowed or not, and no other name ever gets one of these. `names`: what host_names_remember has
+ * collected; NULL or none: there was no earlier policy. */
+fallible host_map_make_after(const struct string_list *names, const struct policy_list *allowed_hosts,
+                             struct host_map **out);
+/* Adds the names of these lines, and their "*.name", to those that had addresses before. */
+fallible host_names_remember(struct string_list *names, const struct policy_list *allowed_hosts);
 void host_map_free(struct host_map *map);
 void host_map_cleanup(struct host_map **map);
 #define host_map_owned __attribute__((cleanup(host_map_cleanup))) struct host_map *
 
-/* How many exact names there are, and each of them: index 0 is the first of the policy and has slot 1. */
+/* How many exact names there are, those of earlier policies among them, and each of them: index 0 is the
+ * first and has slot 1. */
 size_t host_map_exact_count(const struct host_map *map);
 struct host_entry host_map_exact(const struct host_map *map, size_t index);
 
 /* Does a line allow this name (host_name_normalise) at any port? Learns nothing. */
 bool host_map_allows(const struct host_map *map, const char *name);
-/* The name's entry, if it has an address already. */
+/* The name's entry, if it has an address already; host_map_allows says whether it is still good for anything.
+ */
 bool host_map_find(const struct host_map *map, const char *name, struct host_entry *out);
 
 enum host_answer {

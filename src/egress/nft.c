@@ -417,6 +417,43 @@ struct error *nft_counter_read(int socket, uint8_t family, const char *table, co
     return NULL;
 }
 
+struct comment_answer {
+    const char *table, *chain;
+    char *comment;
+    size_t size;
+    bool found;
+};
+
+static struct error *comment_collect(uint16_t type, const uint8_t *payload, size_t length, void *data) {
+    struct comment_answer *answer = data;
+    struct netlink_attribute rule[NFTA_RULE_USERDATA + 1], comment;
+    if (type != ((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWRULE) || length < sizeof(struct nfgenmsg))
+        return NULL;
+    netlink_attributes(payload + sizeof(struct nfgenmsg), length - sizeof(struct nfgenmsg), rule,
+                       NFTA_RULE_USERDATA);
+    if (answer->found || !netlink_is_string(rule[NFTA_RULE_TABLE], answer->table) ||
+        !netlink_is_string(rule[NFTA_RULE_CHAIN], answer->chain) ||
+        !nft_user_data_find(rule[NFTA_RULE_USERDATA], 0, &comment) || comment.length > answer->size ||
+        comment.length == 0)
+        return NULL;
+    memcpy(answer->comment, comment.value, comment.length);
+    answer->comment[comment.length - 1] = '\0';
+    answer->found = true;
+    return NULL;
+}
+
+struct error *nft_comment_read(int socket, uint8_t family, const char *table, const char *chain,
+                               char *comment, size_t size, bool *found) {
+    struct comment_answer answer = {.table = table, .chain = chain, .comment = comment, .size = size};
+    netlink_batch_owned struct netlink_batch query = {0};
+    message_begin(&query, NFT_MSG_GETRULE, NLM_F_DUMP, family, "rules of table", table);
+    netlink_put_string(&query, NFTA_RULE_TABLE, table);
+    netlink_message_end(&query);
+    TRY(netlink_query(socket, &query, comment_collect, &answer, "read"));
+    *found = answer.found;
+    return NULL;
+}
+
 /* -- comparing -- */
 
 /* Finds the attribute of this type that stands after `skip` others of it, and counts them all. */
@@ -469,7 +506,8 @@ struct comparison {
     const struct nft_chain *chains;
     const struct nft_rule *rules;
     size_t chain_count, rule_count;
-    size_t chains_seen, rules_seen;
+    size_t chains_seen;
+    bool *seen; /* parallel to rules */
 };
 
 static struct error *changed(const char *what, const char *name) {
@@ -524,16 +562,21 @@ static struct error *rule_compare(uint16_t type, const uint8_t *payload, size_t 
                        NFTA_RULE_USERDATA);
     if (!netlink_is_string(table[NFTA_RULE_TABLE], comparison->table))
         return NULL;
-    /* The plan lists rules chain by chain in the order in which the chains were made, and so does the kernel.
-     */
+    /* The kernel lists rules chain by chain in the order in which the chains were made, which is not the
+     * plan's where one was added later. */
+    size_t next = 0;
+    while (
+        next < comparison->rule_count &&
+        (comparison->seen[next] || !netlink_is_string(table[NFTA_RULE_CHAIN], comparison->rules[next].chain)))
+        next++;
     char name[64];
-    if (comparison->rules_seen == comparison->rule_count)
+    if (next == comparison->rule_count)
         return changed("there is a further rule in chain ",
                        attribute_words(table[NFTA_RULE_CHAIN], name, sizeof name));
-    const struct nft_rule *rule = &comparison->rules[comparison->rules_seen++];
+    comparison->seen[next] = true;
+    const struct nft_rule *rule = &comparison->rules[next];
     struct netlink_attribute comment;
-    if (!netlink_is_string(table[NFTA_RULE_CHAIN], rule->chain) ||
-        !nft_user_data_find(table[NFTA_RULE_USERDATA], 0, &comment) ||
+    if (!nft_user_data_find(table[NFTA_RULE_USERDATA], 0, &comment) ||
         !netlink_is_string(comment, rule->name))
         return changed("another rule stands in the place of ", rule->name);
     if (!nft_attributes_match(rule->expressions.data, rule->expressions.length,
@@ -549,6 +592,8 @@ struct error *nft_compare_table(int socket, uint8_t family, const char *table, c
                                     .chain_count = chain_count,
                                     .rules = rules,
                                     .rule_count = rule_count};
+    memory_owned bool *seen = memory_zeroed((rule_count + 1) * sizeof *seen);
+    comparison.seen = seen;
     netlink_batch_owned struct netlink_batch chain_query = {0}, rule_query = {0};
     message_begin(&chain_query, NFT_MSG_GETCHAIN, NLM_F_DUMP, family, "chains of table", table);
     netlink_message_end(&chain_query);
@@ -559,7 +604,8 @@ struct error *nft_compare_table(int socket, uint8_t family, const char *table, c
     netlink_put_string(&rule_query, NFTA_RULE_TABLE, table);
     netlink_message_end(&rule_query);
     TRY(netlink_query(socket, &rule_query, rule_compare, &comparison, "read"));
-    if (comparison.rules_seen != rule_count)
-        return changed("missing is rule ", rules[comparison.rules_seen].name);
+    for (size_t i = 0; i < rule_count; i++)
+        if (!seen[i])
+            return changed("missing is rule ", rules[i].name);
     return NULL;
 }

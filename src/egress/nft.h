@@ -102,9 +102,14 @@ fallible nft_commit(int socket, const struct netlink_batch *batch, const char *o
 fallible nft_table_read(int socket, uint8_t family, const char *table, bool *found, uint32_t *flags,
                         uint8_t *user_data, size_t capacity, size_t *user_data_length);
 
+/* The comment of the chain's first rule; *found false where it has none, or a longer one. */
+fallible nft_comment_read(int socket, uint8_t family, const char *table, const char *chain, char *comment,
+                          size_t size, bool *found);
+
 /* Fails, naming what differs, unless the table holds exactly these chains, with these hooks and policies, and
- * these rules in this order: each attribute that would be written must be there with the same value, and no
- * further expression. What the kernel adds by itself (handles, counts, defaults) is not compared. */
+ * these rules, those of each chain in this order: each attribute that would be written must be there with the
+ * same value, and no further expression. What the kernel adds by itself (handles, counts, defaults) is not
+ * compared. */
 fallible nft_compare_table(int socket, uint8_t family, const char *table, const struct nft_chain *chains,
                            size_t chain_count, const struct nft_rule *rules, size_t rule_count);
 

@@ -130,6 +130,13 @@ void nft_ranges_put(struct netlink_batch *batch, uint8_t family, const char *tab
     }
 }
 
+void nft_set_flush(struct netlink_batch *batch, uint8_t family, const char *table, const char *name) {
+    message_begin(batch, NFT_MSG_DELSETELEM, 0, family, "elements of set", name);
+    netlink_put_string(batch, NFTA_SET_ELEM_LIST_TABLE, table);
+    netlink_put_string(batch, NFTA_SET_ELEM_LIST_SET, name);
+    netlink_message_end(batch);
+}
+
 /* -- comparing -- */
 
 struct comparison {

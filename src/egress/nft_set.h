@@ -38,6 +38,8 @@ void nft_range_set_add(struct netlink_batch *batch, uint8_t family, const char *
 /* Elements `from` to `from + count`, into a set of this batch or of the table. */
 void nft_ranges_put(struct netlink_batch *batch, uint8_t family, const char *table, const char *name,
                     const struct nft_ranges *ranges, size_t from, size_t count);
+/* Takes all elements out of it: with what is put in by the same batch, they are replaced at once. */
+void nft_set_flush(struct netlink_batch *batch, uint8_t family, const char *table, const char *name);
 /* Fails unless the set holds exactly these elements. */
 fallible nft_ranges_compare(int socket, uint8_t family, const char *table, const char *name,
                             const struct nft_ranges *ranges);

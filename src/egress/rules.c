@@ -265,6 +265,8 @@ void wall_plan_make(struct wall_plan *plan, enum wall_variant variant, uint32_t 
     plan->chains[plan->chain_count++] = (struct nft_chain){.name = "attempt"};
     plan->chains[plan->chain_count++] = (struct nft_chain){.name = "refuse"};
     output_rules(plan, mark);
+    if (openings != NULL)
+        host_rules_identity(plan);
     tracking_rules(plan);
     zone_rules(plan, mark);
     if (openings != NULL)
@@ -319,6 +321,14 @@ void wall_plan_put_again(const struct wall_plan *plan, struct netlink_batch *bat
     nft_chain_add(batch, NFPROTO_NETDEV, WALL_TABLE, &plan->egress_chain);
     for (size_t i = 0; i < EGRESS_RULES; i++)
         nft_rule_add(batch, NFPROTO_NETDEV, WALL_TABLE, &plan->egress_rules[i]);
+}
+
+void wall_plan_put_change(const struct wall_plan *plan, struct netlink_batch *batch) {
+    for (size_t i = 0; i < plan->chain_count; i++)
+        nft_chain_add(batch, NFPROTO_INET, WALL_TABLE, &plan->chains[i]);
+    if (plan->openings != NULL)
+        host_rules_replace_sets(plan->openings, batch);
+    wall_plan_put_again(plan, batch, false);
 }
 
 static struct error *plan_compare_once(const struct wall_plan *plan, int socket) {

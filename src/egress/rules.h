@@ -8,6 +8,7 @@
 #include "egress/routes.h"
 
 #define WALL_TABLE "pinfold"
+#define WALL_IDENTITY "policy "
 #define WALL_LOG_GROUP 20594 /* "Pr"; one holder a group and network namespace */
 #define WALL_PREFIX_HELD "pinfold held"
 #define WALL_PREFIX_DENIED "pinfold denied"
@@ -65,5 +66,8 @@ void wall_plan_put_new(const struct wall_plan *plan, struct netlink_batch *batch
 /* Appends what puts the plan's rules in the place of any earlier plan's, in the table that is there. `netdev`
  * says whether to touch the netdev table at all: kernels without the family refuse any message about it. */
 void wall_plan_put_again(const struct wall_plan *plan, struct netlink_batch *batch, bool netdev);
+/* The same with chains and sets that may not be there yet, and with the elements of the sets. The netdev
+ * table, whose rules no policy changes, is left alone. */
+void wall_plan_put_change(const struct wall_plan *plan, struct netlink_batch *batch);
 /* Fails unless both tables hold exactly the plan. */
 fallible wall_plan_compare(const struct wall_plan *plan, int socket);

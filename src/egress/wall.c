@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
@@ -46,11 +47,15 @@ static struct error *identity_read(int socket, bool *found, struct wall_identity
 }
 
 static struct error *join(int socket, const char *digest, uint32_t *mark) {
-    bool found = false;
+    bool found = false, changed = false;
     struct wall_identity identity;
     TRY(identity_read(socket, &found, &identity));
     if (!found)
         return error_system(EEXIST, "join", "the egress wall, which went as it was joined");
+    char comment[sizeof WALL_IDENTITY + DIGEST_MAX];
+    TRY(nft_comment_read(socket, NFPROTO_INET, WALL_TABLE, "forward", comment, sizeof comment, &changed));
+    if (changed && strncmp(comment, WALL_IDENTITY, strlen(WALL_IDENTITY)) == 0 && identity.digest[0] != '\0')
+        memcpy(identity.digest, comment + strlen(WALL_IDENTITY), strlen(comment + strlen(WALL_IDENTITY)) + 1);
     if (identity.digest[0] == '\0')
         return error_new(ERROR_REFUSED,
                          "net.namespace.shared: the network namespace has a table inet " WALL_TABLE
@@ -213,6 +218,53 @@ struct error *wall_complete(const struct wall_network *network) {
 
 struct error *wall_complete_early(const struct wall_network *network) {
     return complete(network, WALL_INTERFACES);
+}
+
+struct error *wall_mark_read(uint32_t *mark) {
+    fd_owned int socket = -1;
+    struct wall_identity identity;
+    TRY(netlink_open(NETLINK_NETFILTER, &socket));
+    TRY(identity_require(socket, &identity));
+    *mark = identity.mark;
+    return NULL;
+}
+
+/* Which variant `start` has put here, or will. */
+static struct error *variant_find(int socket, const struct link_list *links, enum wall_variant *out) {
+    bool hooked = false;
+    uint32_t flags;
+    uint8_t ignored[NFT_USERDATA_MAXLEN];
+    size_t ignored_length;
+    TRY(nft_table_read(socket, NFPROTO_NETDEV, WALL_TABLE, &hooked, &flags, ignored, sizeof ignored,
+                       &ignored_length));
+    *out = hooked ? WALL_EGRESS : links->count > 0 ? WALL_INTERFACES : WALL_ALONE;
+    return NULL;
+}
+
+struct error *wall_change(const struct wall_network *network) {
+    fd_owned int socket = -1;
+    wall_openings_owned struct wall_openings openings;
+    bool needed;
+    TRY(wall_openings_make(network, &openings, &needed));
+    TRY(netlink_open(NETLINK_NETFILTER, &socket));
+    struct wall_identity identity;
+    TRY(identity_require(socket, &identity));
+    link_list_owned struct link_list links = {0};
+    enum wall_variant variant;
+    TRY(links_read(&links));
+    TRY(variant_find(socket, &links, &variant));
+    wall_plan_owned struct wall_plan plan = {0};
+    wall_plan_make(&plan, variant, identity.mark, &links, &openings);
+    plan.egress_chain.devices = NULL;
+    free(plan.devices);
+    plan.devices = NULL;
+    netlink_batch_owned struct netlink_batch batch = {0};
+    nft_batch_begin(&batch);
+    wall_plan_put_change(&plan, &batch);
+    nft_batch_end(&batch);
+    TRY(nft_commit(socket, &batch, "change the egress wall"));
+    TRY(elements_write(socket, &openings));
+    return wall_plan_compare(&plan, socket);
 }
 
 struct error *wall_verify(const struct wall_network *network) {

@@ -623,6 +623,7 @@ static void open_unmapped(struct builder *builder, const struct record_event *ev
     open_object(builder, "unmapped");
     member(builder, "remedy", event->remedy, RECORD_STRING_MAX);
     member(builder, "route", event->route, RECORD_NAME_MAX);
+    member(builder, "previous_policy_digest", event->previous_policy, RECORD_NAME_MAX);
     member(builder, "exec_id", event->exec_id, RECORD_NAME_MAX);
     if (event->class_id != RECORD_PROCESS && event->has_exit_code)
         member_integer(builder, "exit_code", event->exit_code);

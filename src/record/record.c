@@ -70,6 +70,11 @@ struct error *record_log_open(const struct record_subject *subject, uint64_t *se
     return NULL;
 }
 
+void record_log_change_policy(struct record_log *log, const struct record_subject *subject) {
+    record_constants_clear(&log->constants);
+    record_constants_make(subject, &log->constants);
+}
+
 void record_log_close(struct record_log *log) {
     if (log == NULL)
         return;

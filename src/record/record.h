@@ -80,8 +80,10 @@ struct record_event {
     int exit_code; /* RECORD_LIFECYCLE: of init, with has_exit_code */
     bool has_exit_code;
     uint64_t suppressed; /* attempts that the kernel counted and never showed: added to unmapped.suppressed */
-    const char *route;   /* the preset that a host came from, or NULL */
-    bool has_traffic;    /* RECORD_NETWORK, of a connection that was closed. It is no repeat of any other. */
+    const char
+        *previous_policy; /* RECORD_POLICY: the digest of the one that was in force until then, or NULL */
+    const char *route;    /* the preset that a host came from, or NULL */
+    bool has_traffic;     /* RECORD_NETWORK, of a connection that was closed. It is no repeat of any other. */
     uint64_t bytes_in, bytes_out; /* to the container, from it */
     int64_t duration_ms;
     const char *method; /* RECORD_HTTP: of the request, or NULL */
@@ -96,6 +98,8 @@ struct record_log;
  * is NULL for a counter of its own, which continues after the highest sequence of this run id in the file.
  * Borrows subject. */
 fallible record_log_open(const struct record_subject *subject, uint64_t *sequence, struct record_log **out);
+/* Another policy is in force: the subject's, in what is written from here on. */
+void record_log_change_policy(struct record_log *log, const struct record_subject *subject);
 /* Coalesces and writes. A failed write is kept as a suppressed count and returned. Repeats of the same
  * (class, activity, action, reason, object, exec, executable) are written at 1, 2, 4, 8, ... and when
  * record_log_flush finds them due; `count` is what a record covers since the last one of its key, from

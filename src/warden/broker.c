@@ -217,11 +217,15 @@ static struct record_event event_of(const struct broker_report *report, struct p
 static char *rule_of(const struct warden_context *context, const struct broker_report *report,
                      const char **origin) {
     const struct warden_plan *plan = context->plan;
-    if (report->line == 0 || report->line > plan->hosts.count)
+    bool now = report->generation == (uint32_t)plan->generation;
+    bool before = !now && report->generation == (uint32_t)context->earlier.generation;
+    const struct string_list *hosts = now ? &plan->hosts : &context->earlier.hosts;
+    const struct string_list *origins = now ? &plan->hosts_origins : &context->earlier.hosts_origins;
+    if (report->line == 0 || report->line > hosts->count || !(now || before))
         return NULL;
     size_t index = report->line - 1;
-    *origin = index < plan->hosts_origins.count ? plan->hosts_origins.items[index] : NULL;
-    return text_formatted("network.allowed_hosts: %s", plan->hosts.items[index]);
+    *origin = index < origins->count ? origins->items[index] : NULL;
+    return text_formatted("network.allowed_hosts: %s", hosts->items[index]);
 }
 
 static int activity_of_method(const char *method) {
@@ -317,6 +321,9 @@ static void record_allowed(struct warden_context *context, const struct broker_r
         append_place(&message, report);
         text_format(&message, ": %llu bytes sent, %llu received", (unsigned long long)report->bytes_up,
                     (unsigned long long)report->bytes_down);
+        if (report->reason != BROKER_REASON_NONE)
+            text_append(&message,
+                        "; it was closed because the policy that was put in force does not allow it");
         break;
     default:
         event->activity_id = 4;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "warden/launch.h"
 #include "warden/protocol.h"
 #include "warden/warden.h"
 
@@ -89,6 +90,26 @@ struct error *warden_started(int channel) {
     struct warden_message message = {.kind = WARDEN_STARTED};
     TRY(say(channel, &message, NULL, 0));
     return error_context(error_receive(channel), "warden");
+}
+
+static struct error *ask(int channel, enum warden_message_kind kind, int fd) {
+    struct warden_message message = {.kind = kind};
+    TRY(say(channel, &message, &fd, fd >= 0 ? 1 : 0));
+    return error_context(error_receive(channel), "warden");
+}
+
+struct error *warden_give_policy(int channel, const struct warden_policy *policy) {
+    fd_owned int sealed = -1;
+    TRY(warden_policy_seal(policy, &sealed));
+    return ask(channel, WARDEN_POLICY, sealed);
+}
+
+struct error *warden_policy_applied(int channel) {
+    return ask(channel, WARDEN_APPLIED, -1);
+}
+
+struct error *warden_give_broker(int channel, int broker) {
+    return ask(channel, WARDEN_BROKER, broker);
 }
 
 /* A socket address holds 108 bytes, a state directory's path may be longer. */

@@ -18,3 +18,4 @@ enum warden_fd {
 
 /* plan.c: the plan in a sealed file, from its beginning: warden_plan_read reads it. */
 fallible warden_plan_seal(const struct warden_plan *plan, int *out);
+fallible warden_policy_seal(const struct warden_policy *policy, int *out);

@@ -33,6 +33,8 @@ struct warden_context {
     int broker;                        /* the channel to its keeper, or -1 */
     struct broker_observer *brokered;  /* broker.c's own; NULL at first */
     bool broker_ready;                 /* it has said that it serves */
+    struct warden_policy earlier;      /* whose lines reports of the broker may still mean */
+    struct warden_policy next;         /* that is to be put in force; its lists are the plan's already */
 };
 
 /* warden.c: records a denied action of the workload; with `on_denied_action: stop` it was the last one. */
@@ -59,6 +61,8 @@ void attribute(struct warden_context *context, const struct denied_packet *packe
 
 /* packets.c: messages of the packet log: attributes the process, records, answers a held SYN with a reset. */
 void packets_handle(struct warden_context *context);
+/* packets.c: the plan has other hosts now. */
+void packets_change(struct warden_context *context);
 /* packets.c: a name below a "*.name" line has an address now. */
 void packets_learn(struct warden_context *context, const char *name, uint16_t slot);
 /* packets.c: (re)binds the log group where another container of the namespace held it. Cheap when bound. */
@@ -74,6 +78,12 @@ fallible broker_await(struct warden_context *context);
 void broker_handle(struct warden_context *context);
 /* broker.c: init has ended: bids it farewell, and waits a little for its last reports. */
 void broker_farewell(struct warden_context *context);
+
+/* change.c: another policy: takes what a sealed one says into the plan, and records that it is in force. */
+fallible change_take(struct warden_context *context, int sealed);
+fallible change_applied(struct warden_context *context);
+/* change.c: the channel to a broker that was started later. */
+fallible change_broker(struct warden_context *context, int *broker);
 
 /* confine.c: what hostile bytes could make of the warden. From here on only the calls that it needs. */
 fallible confine_calls(void);

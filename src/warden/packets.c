@@ -80,18 +80,36 @@ static void append_process(struct text *message, const struct record_process *pr
         text_append(message, "A process");
 }
 
+static struct host_map *names_make(const struct warden_plan *plan) {
+    const struct policy_list lines = {.values = plan->hosts, .origins = plan->hosts_origins};
+    struct host_map *names = NULL;
+    /* Lines that create could read can be read here; without the map a record lacks a name. */
+    error_ignore(host_map_make_after(&plan->names, &lines, &names));
+    return names;
+}
+
 /* Of the addresses that stand for names: those of exact names follow from the policy, names below "*.name"
  * lines are learnt. NULL where there are none. */
 static struct host_map *names_of(struct warden_context *context) {
     struct packet_observer *observer = observer_of(context);
-    if (!observer->names_made && context->plan->hosts.count > 0) {
-        const struct policy_list lines = {.values = context->plan->hosts,
-                                          .origins = context->plan->hosts_origins};
-        /* Lines that create could read can be read here; without the map a record lacks a name. */
-        error_ignore(host_map_make(&lines, &observer->names));
-    }
+    if (!observer->names_made && (context->plan->hosts.count > 0 || context->plan->names.count > 0))
+        observer->names = names_make(context->plan);
     observer->names_made = true;
     return observer->names;
+}
+
+/* What was learnt stays true. */
+void packets_change(struct warden_context *context) {
+    struct packet_observer *observer = observer_of(context);
+    struct host_map *old = observer->names;
+    observer->names = NULL;
+    observer->names_made = false;
+    struct host_map *names = old == NULL ? NULL : names_of(context);
+    for (size_t i = 0; names != NULL && i < host_map_learnt_count(old); i++) {
+        struct host_entry entry = host_map_learnt(old, i);
+        (void)host_map_import(names, entry.name, entry.slot);
+    }
+    host_map_free(old);
 }
 
 void packets_learn(struct warden_context *context, const char *name, uint16_t slot) {
@@ -184,6 +202,12 @@ static void explain(struct warden_context *context, const struct denied_packet *
         text_append(message, "; nothing but TCP can be allowed");
     } else if (explain_port(context, packet, event, message, remedy)) {
         ; /* said */
+    } else if (name_of(context, packet) != NULL) {
+        event->reason = "net.host.not_allowed";
+        event->subject = name_of(context, packet);
+        text_format(message, ", which is %s; network.allowed_hosts does not name it any more",
+                    event->subject);
+        text_format(remedy, "network: {allowed_hosts: [\"%s\"]}", event->subject);
     } else if (host_address_is_synthetic(packet->family, packet->destination)) {
         event->reason = "net.address.literal";
         text_append(message, ", an address that stands for no allowed host at this port");

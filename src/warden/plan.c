@@ -1,8 +1,10 @@
 /* The warden's plan as sealed bytes: two JSON documents with a NUL between them. */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -66,6 +68,50 @@ struct error *warden_plan_read(int sealed, struct warden_plan *out) {
     *out = *plan;
     out->unread_rules = memory_copy_string(bytes.data + length + 1);
     return NULL;
+}
+
+/* ---- another policy ---- */
+
+static const struct schema_field policy_fields[] = {
+    STRING(REQUIRED, "name", warden_policy, name),
+    STRING(OPTIONAL, "origin", warden_policy, origin),
+    STRING(OPTIONAL, "digest", warden_policy, digest),
+    STRINGS(OPTIONAL, "hosts", warden_policy, hosts),
+    STRINGS(OPTIONAL, "hostsOrigins", warden_policy, hosts_origins),
+    STRINGS(OPTIONAL, "names", warden_policy, names),
+    INT64(OPTIONAL, "generation", warden_policy, generation),
+};
+static const struct schema policy_schema = SCHEMA("policy", warden_policy, policy_fields);
+
+struct error *warden_policy_seal(const struct warden_policy *policy, int *out) {
+    json_owned struct json_writer json = {0};
+    schema_write(&policy_schema, policy, &json);
+    return companion_plan_seal(text_string(&json.text), json.text.length, "the policy", out);
+}
+
+struct error *warden_policy_read(int sealed, struct warden_policy *out) {
+    struct stat status;
+    text_owned struct text bytes = {0};
+    if (fstat(sealed, &status) < 0)
+        return error_system(errno, "stat", "the policy");
+    if (status.st_size <= 0 || status.st_size > SCHEMA_BYTES_MAX)
+        return error_new(ERROR_INVALID, "the policy: %lld bytes", (long long)status.st_size);
+    while (bytes.length < (size_t)status.st_size) {
+        size_t rest = (size_t)status.st_size - bytes.length;
+        ssize_t length = pread(sealed, text_room(&bytes, rest), rest, (off_t)bytes.length);
+        if (length <= 0)
+            return error_system(length < 0 ? errno : EPIPE, "read", "the policy");
+        text_grown(&bytes, (size_t)length);
+    }
+    void *read = NULL;
+    TRY(schema_read(&policy_schema, "the policy", text_string(&bytes), bytes.length, &read));
+    memory_owned struct warden_policy *policy = read;
+    *out = *policy;
+    return NULL;
+}
+
+void warden_policy_clear(struct warden_policy *policy) {
+    schema_clear(&policy_schema, policy);
 }
 
 struct error *warden_plan_rules(struct warden_plan *plan, const struct warden_rules **out) {

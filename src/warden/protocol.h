@@ -12,7 +12,10 @@ enum warden_message_kind {
     WARDEN_CHANGE,
     WARDEN_STARTED,
     WARDEN_BROKER_SOCKETS,
-    WARDEN_INSIDE
+    WARDEN_INSIDE,
+    WARDEN_BROKER, /* the channel to a keeper that was started later, whose broker serves */
+    WARDEN_POLICY, /* a sealed struct warden_policy: what is about to be put in force */
+    WARDEN_APPLIED /* it is */
 };
 
 #define WARDEN_SOCKET_COUNT 5

@@ -268,6 +268,17 @@ static bool message_handle(struct warden *warden, int connection) {
         record_change(warden, &change, message.exec_id);
         break;
     }
+    case WARDEN_BROKER:
+    case WARDEN_POLICY:
+        if (count != 1)
+            error = error_new(ERROR_INVALID, "a message without its descriptor");
+        else
+            error = message.kind == WARDEN_POLICY ? change_take(&warden->context, fds[0])
+                                                  : change_broker(&warden->context, &fds[0]);
+        break;
+    case WARDEN_APPLIED:
+        error = change_applied(&warden->context);
+        break;
     case WARDEN_STARTED:
         record_lifecycle(warden, 3, NULL, "container.started", "The container was started.", NULL);
         break;

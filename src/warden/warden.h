@@ -44,8 +44,21 @@ struct warden_plan {
     bool network_unobserved;  /* what is reached is not recorded */
     struct string_list hosts; /* the lines of network.allowed_hosts, and parallel to them where each stands */
     struct string_list hosts_origins;
-    char *unread_rules; /* as text, until they are asked for */
+    char *unread_rules;       /* as text, until they are asked for */
+    struct string_list names; /* egress/names.h, host_names_remember: of earlier policies */
+    int64_t generation;       /* how often the policy was changed */
 };
+
+/* What changes with a policy under a running container. */
+struct warden_policy {
+    char *name, *origin, *digest;
+    struct string_list hosts, hosts_origins, names; /* as in the plan */
+    int64_t generation;
+};
+void warden_policy_clear(struct warden_policy *policy);
+#define warden_policy_owned __attribute__((cleanup(warden_policy_clear)))
+/* Reads what warden_give_policy has sealed. */
+fallible warden_policy_read(int sealed, struct warden_policy *out);
 
 /* Reads a sealed plan. Its rules, which are four fifths of it, stay text until the first call is to be
  * judged: many a container makes none. */
@@ -84,6 +97,12 @@ fallible warden_give_listener(int channel, int listener, int readable, const cha
 fallible warden_give_change(int channel, const char *exec_id, const struct warden_change *change);
 /* Says that the container was started; an error when nobody answers: no warden, no start. */
 fallible warden_started(int channel);
+/* Tells the warden of another policy, so that what is denied and allowed by it is told right; when it is in
+ * force, warden_policy_applied has that recorded. */
+fallible warden_give_policy(int channel, const struct warden_policy *policy);
+fallible warden_policy_applied(int channel);
+/* Gives it the channel to a broker that was started later and serves. */
+fallible warden_give_broker(int channel, int broker);
 /* Connects to the warden of the container whose state directory this is. */
 fallible warden_connect(int state_directory, int *channel);
 /* Makes the socket that the warden listens at. */

@@ -18,6 +18,7 @@
 #include "egress/broker_sockets.h"
 #include "egress/egress.h"
 #include "egress/host_rules.h"
+#include "egress/names.h"
 #include "egress/rules.h"
 #include "wall_apart.h"
 
@@ -418,7 +419,7 @@ static void body_changed_set(void) {
     struct wall_network network = network_of(&lines, hosts);
     struct wall_network narrower = network_of(&fewer, fewer_hosts);
     struct broker_sockets sockets = walled(&network, false);
-    CHECK_ERROR(wall_verify(&narrower), ERROR_UNAVAILABLE, "another rule stands in the place of");
+    CHECK_ERROR(wall_verify(&narrower), ERROR_UNAVAILABLE, "there is a further rule in chain broker");
     struct policy_list other = {0};
     policy_list_append(&other, "192.0.2.0/24:5432", "here");
     struct wall_network other_ports = network_of(&other, other_hosts);
@@ -484,13 +485,66 @@ static void test_inbound(void **state) {
     run_apart(body_inbound);
 }
 
+/* -- another policy -- */
+
+/* What the wall of one policy becomes under others: sets that come, go and change, identity, first hosts. */
+static void body_change(void) {
+    static const char *const none[] = {NULL},
+                             *const two[] = {"a.test", "*.test:8443", "192.0.2.0/24:80", NULL},
+                             *const three[] = {"b.test", NULL};
+    struct policy_list lists[3] = {0};
+    struct string_list names = {0};
+    struct wall_network first = network_of(&lists[0], none), second = network_of(&lists[1], two),
+                        third = network_of(&lists[2], three);
+    bool joined = false;
+    uint32_t mark = 0, again = 0;
+    CHECK_OK(wall_raise(&first, &joined, &mark));
+    CHECK_OK(wall_complete(&first));
+    CHECK_OK(host_names_remember(&names, &lists[1]));
+    CHECK_OK(host_names_remember(&names, &lists[2]));
+    second.digest = "second";
+    third.digest = "third";
+    second.changed = third.changed = first.changed = second.brokered = third.brokered = first.brokered = true;
+    second.names = third.names = first.names = &names;
+    CHECK_OK(wall_change(&second)); /* from none: chain and sets are new */
+    CHECK_OK(wall_verify(&second));
+    CHECK_OK(wall_mark_read(&again));
+    CHECK(again == mark);
+    CHECK_ERROR(wall_verify(&third), ERROR_UNAVAILABLE, "not as it was written");
+    CHECK_OK(wall_raise(&second, &joined, &again));
+    CHECK(joined && again == mark);
+    CHECK_OK(wall_change(&third));
+    CHECK_OK(wall_verify(&third));
+    CHECK_OK(wall_change(&third));
+    CHECK_ERROR(wall_verify(&second), ERROR_UNAVAILABLE, "not as it was written");
+    CHECK_ERROR(wall_raise(&second, &joined, &again), ERROR_REFUSED, "net.namespace.shared");
+    CHECK_ERROR(wall_raise(&first, &joined, &again), ERROR_REFUSED, "net.namespace.shared");
+    CHECK_OK(wall_raise(&third, &joined, &again));
+    CHECK_OK(wall_complete(&third)); /* one that was changed before it was started */
+    make_interfaces();
+    CHECK_OK(wall_complete(&third));
+    CHECK_OK(wall_change(&second));
+    CHECK_OK(wall_verify(&second));
+    CHECK_OK(wall_complete(&second));
+    CHECK_OK(wall_change(&first));
+    CHECK_OK(wall_verify(&first));
+    string_list_free(&names);
+    for (size_t i = 0; i < 3; i++)
+        policy_list_free(&lists[i]);
+}
+
+static void test_change(void **state) {
+    (void)state;
+    run_apart(body_change);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ranges),       cmocka_unit_test(test_openings),
         cmocka_unit_test(test_redirections), cmocka_unit_test(test_mark),
         cmocka_unit_test(test_next_broker),  cmocka_unit_test(test_without_ipv6),
         cmocka_unit_test(test_changed_set),  cmocka_unit_test(test_many),
-        cmocka_unit_test(test_inbound),
+        cmocka_unit_test(test_inbound),      cmocka_unit_test(test_change),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

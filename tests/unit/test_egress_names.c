@@ -428,6 +428,73 @@ static void test_aliases(void **state) {
     policy_list_free(&lines);
 }
 
+static struct host_map *map_after(const struct string_list *names, const char *const *lines) {
+    struct policy_list list = {0};
+    for (; *lines != NULL; lines++)
+        policy_list_append(&list, *lines, "test");
+    struct host_map *map;
+    assert_null(host_map_make_after(names, &list, &map));
+    policy_list_free(&list);
+    return map;
+}
+
+static void remember(struct string_list *names, const char *const *lines) {
+    struct policy_list list = {0};
+    for (; *lines != NULL; lines++)
+        policy_list_append(&list, *lines, "test");
+    assert_null(host_names_remember(names, &list));
+    policy_list_free(&list);
+}
+
+static uint16_t exact_slot(const struct host_map *map, const char *name) {
+    struct host_entry entry;
+    assert_true(host_map_find(map, name, &entry));
+    assert_false(entry.learnt);
+    return entry.slot;
+}
+
+/* Programs keep addresses: under another policy a name has the one that it had, and nobody else gets it. */
+static void test_names_of_earlier_policies(void **state) {
+    (void)state;
+    static const char *const first[] = {"a.test", "b.test:22", "*.wild.test", NULL};
+    static const char *const second[] = {"c.test", "b.test", NULL};
+    static const char *const third[] = {"*.wild.test", "d.test", "x.wild.test", "a.test", NULL};
+    string_list_owned struct string_list names = {0};
+    struct host_entry x, y, entry;
+    host_map_owned one = map_after(&names, first);
+    assert_int_equal(host_map_learn(one, "x.wild.test", &x), HOST_LEARNT);
+    assert_int_equal(host_map_learn(one, "y.wild.test", &y), HOST_LEARNT);
+    remember(&names, first);
+    remember(&names, second);
+    host_map_owned two = map_after(&names, second);
+    assert_int_equal(exact_slot(two, "b.test"), 2);
+    assert_int_equal(exact_slot(two, "c.test"), 3);
+    assert_false(host_map_allows(two, "a.test"));
+    assert_int_equal(host_map_learn(two, "a.test", &entry), HOST_DENIED);
+    assert_string_equal(host_map_name(two, AF_INET, (const uint8_t[]){198, 18, 0, 1}), "a.test");
+    /* What was learnt below a line that is no more comes along, allows nothing, and keeps its slot. */
+    assert_true(host_map_import(two, "x.wild.test", x.slot));
+    assert_true(host_map_import(two, "y.wild.test", y.slot));
+    assert_false(host_map_allows(two, "x.wild.test"));
+    assert_int_equal(host_map_learn(two, "x.wild.test", &entry), HOST_DENIED);
+    assert_int_equal(host_map_learn(two, "z.wild.test", &entry), HOST_DENIED);
+    remember(&names, third);
+    assert_int_equal(names.count, 6); /* a, b, c, d, x.wild, *.wild */
+    host_map_owned three = map_after(&names, third);
+    assert_int_equal(exact_slot(three, "a.test"), 1);
+    assert_int_equal(exact_slot(three, "d.test"), 4);
+    assert_int_equal(exact_slot(three, "x.wild.test"), 5);
+    assert_true(host_map_import(three, "x.wild.test", x.slot)); /* it has a line of its own by now */
+    assert_true(host_map_import(three, "y.wild.test", y.slot));
+    assert_string_equal(host_map_name(three, AF_INET, x.ipv4), "x.wild.test");
+    assert_int_equal(host_map_learn(three, "y.wild.test", &entry), HOST_KNOWN);
+    assert_memory_equal(entry.ipv6, y.ipv6, sizeof y.ipv6);
+    assert_false(host_map_allows(three, "c.test"));
+    assert_false(host_map_import(three, "evil.test", 7));
+    remember(&names, third);
+    assert_int_equal(names.count, 6);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_normalised),
@@ -443,6 +510,7 @@ int main(void) {
         cmocka_unit_test(test_names_that_fall_together),
         cmocka_unit_test(test_imports_refused),
         cmocka_unit_test(test_lines_that_cannot_be_read),
+        cmocka_unit_test(test_names_of_earlier_policies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
