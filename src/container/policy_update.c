@@ -291,7 +291,6 @@ static struct error *policy_store(struct policy_update *update) {
     memory_replace_string(&state->policy, policy->name);
     memory_replace_string(&state->policy_digest, policy->digest);
     TRY(container_save(update->container));
-    container_forget_policies(update->container);
     return enforcement_update(update);
 }
 

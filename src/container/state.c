@@ -294,32 +294,37 @@ struct error *container_store_policy(const struct container *container, const st
     return file_replace(container->directory, POLICY_FILE, text.data, text.length, 0600);
 }
 
+static void policies_forget(const struct container *container, const char *one, const char *other) {
+    int duplicate = openat(container->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *directory = duplicate < 0 ? NULL : fdopendir(duplicate);
+    struct dirent *entry;
+    while (directory != NULL && (entry = readdir(directory)) != NULL)
+        if (text_starts_with(entry->d_name, POLICY_FILE) && strcmp(entry->d_name, one) != 0 &&
+            strcmp(entry->d_name, other) != 0)
+            (void)!unlinkat(container->directory, entry->d_name, 0); /* else the container's delete does */
+    if (directory != NULL)
+        closedir(directory);
+}
+
+static const char *policy_file_of(const struct container *container) {
+    return container->state->policy_file != NULL ? container->state->policy_file : POLICY_FILE;
+}
+
 struct error *container_store_other_policy(struct container *container, const struct policy *policy) {
     text_owned struct text text = {0};
     policy_store_write(policy, &text);
     memory_owned char *file =
         text_formatted(POLICY_FILE "-%lld", (long long)container->state->policy_generation);
     TRY(file_replace(container->directory, file, text.data, text.length, 0600));
+    policies_forget(container, file, policy_file_of(container));
     memory_replace_string(&container->state->policy_file, file);
     return NULL;
 }
 
-void container_forget_policies(const struct container *container) {
-    int duplicate = openat(container->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *directory = duplicate < 0 ? NULL : fdopendir(duplicate);
-    struct dirent *entry;
-    while (directory != NULL && (entry = readdir(directory)) != NULL)
-        if (text_starts_with(entry->d_name, POLICY_FILE) &&
-            strcmp(entry->d_name, container->state->policy_file) != 0)
-            (void)!unlinkat(container->directory, entry->d_name, 0); /* or the container's delete does */
-    if (directory != NULL)
-        closedir(directory);
-}
-
 struct error *container_stored_policy(const struct container *container, struct policy **out) {
     text_owned struct text bytes = {0};
-    const char *file = container->state->policy_file != NULL ? container->state->policy_file : POLICY_FILE;
-    struct error *error = file_read(container->directory, file, SCHEMA_BYTES_MAX, &bytes);
+    struct error *error =
+        file_read(container->directory, policy_file_of(container), SCHEMA_BYTES_MAX, &bytes);
     if (error == NULL)
         return error_context(policy_store_read(text_string(&bytes), container->state->policy_digest, out),
                              "container %s", container->id);

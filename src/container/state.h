@@ -86,11 +86,9 @@ fallible container_stored_config(const struct container *container, struct oci_c
 fallible container_remove_directory(const struct container *container);
 /* The effective policy, kept where it is not one that is built in. */
 fallible container_store_policy(const struct container *container, const struct policy *policy);
-/* Keeps another one beside it, whatever it is; the state that says so is the caller's to save. What is kept
- * under the old name goes by container_forget_policies. */
+/* Keeps another one beside it, whatever it is; the state that says so is the caller's to save. The one before
+ * stays for who has read the state already, older ones go. */
 fallible container_store_other_policy(struct container *container, const struct policy *policy);
-/* Removes the files of policies that the state does not name. */
-void container_forget_policies(const struct container *container);
 /* The policy that is in force. */
 fallible container_stored_policy(const struct container *container, struct policy **out);
 void container_close(struct container *container);
