@@ -143,7 +143,7 @@ static struct error *broker_begin(struct set_up *set_up) {
         return NULL;
     pid_t pid;
     TRY(network_broker_start(set_up->prepared.policy, set_up->prepared.hardened, &set_up->aliases,
-                             set_up->broker_channel[1], set_up->init, &pid));
+                             set_up->broker_channel[1], set_up->init, -1, &pid));
     fd_close(fd_take(&set_up->broker_channel[1]));
     return NULL;
 }

@@ -35,6 +35,7 @@ struct keeper {
     pid_t broker;
     int broker_pidfd;   /* -1: none runs */
     int broker_control; /* of the one that runs */
+    int control;        /* where another policy is told; -1: nobody can */
     int64_t deaths[DEATHS_MAX];
     unsigned deaths_count;
     bool given_up;
@@ -71,7 +72,7 @@ static struct error *broker_start(struct keeper *keeper) {
         fd_close(here);
         fd_close(BROKER_FD_INIT);
         fd_close(BROKER_FD_PLAN);
-        fd_close(BROKER_FD_CONTROL);
+        fd_close(keeper->control);
         fd_close(keeper->broker_control);
         broker_run(&keeper->plan, &keeper->sockets, keeper->learnt,
                    (struct broker_ends){BROKER_FD_CHANNEL, control, keeper->own, there});
@@ -168,7 +169,7 @@ static struct error *change_apply(struct keeper *keeper, int sealed, const struc
 
 /* Only who may enter the container's state directory comes this far. */
 static void change_accept(struct keeper *keeper) {
-    fd_owned int connection = accept4(BROKER_FD_CONTROL, NULL, NULL, SOCK_CLOEXEC);
+    fd_owned int connection = accept4(keeper->control, NULL, NULL, SOCK_CLOEXEC);
     struct broker_change change;
     fd_owned int sealed = -1;
     size_t count = 0;
@@ -218,7 +219,7 @@ static _Noreturn void keep(struct keeper *keeper) {
         struct pollfd events[COUNT] = {[WARDEN] = {.fd = BROKER_FD_CHANNEL, .events = POLLRDHUP},
                                        [INIT] = {.fd = BROKER_FD_INIT, .events = POLLIN},
                                        [BROKER] = {.fd = keeper->broker_pidfd, .events = POLLIN},
-                                       [CONTROL] = {.fd = BROKER_FD_CONTROL, .events = POLLIN}};
+                                       [CONTROL] = {.fd = keeper->control, .events = POLLIN}};
         bool waits = !keeper->sockets.bound && !keeper->given_up;
         if (poll(events, COUNT, waits ? BIND_RETRY_MS : -1) < 0 && errno != EINTR)
             _exit(1);
@@ -238,9 +239,11 @@ static _Noreturn void keep(struct keeper *keeper) {
 }
 
 int broker_main(void) {
-    for (int fd = BROKER_FD_FIRST; fd < BROKER_FD_END; fd++)
+    for (int fd = BROKER_FD_FIRST; fd < BROKER_FD_CONTROL; fd++)
         if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
             return 1;
+    /* Before something else is opened at its number. */
+    int control = fcntl(BROKER_FD_CONTROL, F_SETFD, FD_CLOEXEC) < 0 ? -1 : BROKER_FD_CONTROL;
     prctl(PR_SET_NAME, "pinfold-keeper");
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
@@ -250,6 +253,7 @@ int broker_main(void) {
     if (keeper == NULL)
         return 1;
     keeper->broker_pidfd = keeper->broker_control = -1;
+    keeper->control = control;
     keeper->sockets = BROKER_SOCKETS_NONE;
     struct error *error = prepare(keeper);
     if (error != NULL) {

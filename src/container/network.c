@@ -13,8 +13,8 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "egress/host_alias.h"
-#include "warden/warden.h"
 #include "egress/names.h"
+#include "warden/warden.h"
 
 /* Of a resolv.conf or a hosts file; what comes after is not read. */
 #define RESOLVER_BYTES_MAX (256 * 1024)
@@ -193,7 +193,8 @@ struct error *network_broker_start(const struct policy *policy, const struct har
     broker_plan_owned struct broker_plan plan;
     plan_make(policy, hardened, aliases, &plan);
     fd_owned int control = -1;
-    TRY(broker_listen(state_directory, &control));
+    if (state_directory >= 0)
+        TRY(broker_listen(state_directory, &control));
     return broker_spawn(&plan, channel, init_pidfd, control, pid);
 }
 

@@ -32,7 +32,8 @@ fallible network_wall_build(const struct wall_network *network, bool brokered, i
 bool network_has_broker(const struct policy *policy);
 /* Starts the broker's keeper: broker_spawn. Its resolver is the one that the engine gave the container:
  * resolv.conf and hosts as they are mounted; where it mounted none, and where the broker dials from the
- * runtime's own namespace, the runtime's own. The image's are never read. */
+ * runtime's own namespace, the runtime's own. The image's are never read. `state_directory`: where another
+ * policy can reach it; -1: it never changes. */
 fallible network_broker_start(const struct policy *policy, const struct hardened *hardened,
                               const struct string_list *aliases, int channel, int init_pidfd,
                               int state_directory, pid_t *pid);
