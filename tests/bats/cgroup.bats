@@ -47,6 +47,7 @@ budget_fits() { # DIRECTORY
     local top
     top=$(awk '$3 == "cgroup" && "," $4 "," ~ ",cpu," { print $2; exit }' /proc/mounts)
     [ "$(cat "$top/cpu.rt_runtime_us" 2>/dev/null || echo 0)" -gt 100000 ] || skip "no real-time budget here"
+    needs_real_time_budget 300000
     configure '.linux.resources.cpu = {realtimeRuntime: 10000, realtimePeriod: 100000}'
     start_sleeper
     is "$(cat "$(directory_of cpu)/cpu.rt_runtime_us") $(cat "$(directory_of cpu)/cpu.rt_period_us")" "10000 100000"

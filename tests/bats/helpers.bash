@@ -178,6 +178,18 @@ wait_status() { # STATUS
     return 1
 }
 
+# Skips where a cgroup v1 of the machine has less real-time budget left than MICROSECONDS of a second: one that is not given to
+# another, which may be a stranger's.
+needs_real_time_budget() { # MICROSECONDS
+    local top directory left
+    top=$(awk '$3 == "cgroup" && "," $4 "," ~ ",cpu," { print $2; exit }' /proc/mounts)
+    left=$(cat "$top/cpu.rt_runtime_us" 2>/dev/null) || return 0
+    for directory in "$top"/*/; do
+        [ "${directory%/}" = "$top/pinfold" ] || left=$((left - $(cat "$directory/cpu.rt_runtime_us" || echo 0)))
+    done 2>/dev/null
+    [ "$left" -ge "$1" ] || skip "the machine's real-time budget is given away"
+}
+
 # -- records ------------------------------------------------------------------------------------------------------
 
 # Records of this container that match a jq filter, one JSON object a line.

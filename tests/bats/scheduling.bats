@@ -31,6 +31,7 @@ script_of_stat() {
 
 @test "scheduler: SCHED_FIFO and SCHED_RR in a cgroup, which v1 makes without a real-time budget" {
     chrt -f 1 true || skip "no real-time budget here"
+    needs_real_time_budget 300000
     script_of_stat
     configure '.process.scheduler = {policy: "SCHED_FIFO", priority: 3, flags: ["SCHED_FLAG_RESET_ON_FORK"]}'
     run pf_run
