@@ -34,9 +34,9 @@ setup() {
 }
 teardown() {
     local status=0
-    # what was asked for outside, by all tests so far
+    # what was asked for outside, by all tests so far; a server of the far end asks for its own machine's name
     [ ! -e "$FAR_WORK/queries" ] ||
-        is "$(sed -n 's/.* query\[[^]]*\] \([^ ]*\) from .*/\1/p' "$FAR_WORK/queries" | grep -vxE '(allowed|registry|pypi)\.test')" '' || status=1
+        is "$(sed -n 's/.* query\[[^]]*\] \([^ ]*\) from .*/\1/p' "$FAR_WORK/queries" | grep -vxE '(allowed|registry|pypi)\.test' | grep -vxF "$(hostname)")" '' || status=1
     teardown_container || status=1
     return $status
 }
