@@ -50,11 +50,9 @@ static struct error *change_take(struct broker *broker, int control) {
         return error_system(EPROTO, "receive", "a plan of the broker");
     struct broker_plan *plan = memory_zeroed(sizeof *plan);
     TRY(broker_plan_map(sealed, change.length, plan));
-    plan->nameservers = broker->plan->nameservers;
-    plan->entries = broker->plan->entries;
-    plan->entries_count = broker->plan->entries_count;
     plan->connections_max = broker->plan->connections_max;
     TRY(plan_put(broker, plan));
+    TRY(resolver_take_servers(broker));
     relay_judge_again(broker);
     return NULL;
 }

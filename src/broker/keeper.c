@@ -131,7 +131,6 @@ static struct error *broker_tell(struct keeper *keeper, int sealed, const struct
     return error_receive(keeper->broker_control);
 }
 
-/* What resolves names stays: c-ares has its nameservers from the beginning. */
 static struct error *plan_take(struct keeper *keeper, int sealed, const struct broker_change *change) {
     struct broker_plan plan;
     TRY(broker_plan_map(sealed, change->length, &plan));
@@ -139,16 +138,9 @@ static struct error *plan_take(struct keeper *keeper, int sealed, const struct b
         broker_plan_clear(&plan);
         return error_new(ERROR_INVALID, "the broker's uplink cannot change");
     }
-    struct string_list *const swapped[][2] = {{&plan.hosts, &keeper->plan.hosts},
-                                              {&plan.aliases, &keeper->plan.aliases},
-                                              {&plan.names, &keeper->plan.names}};
-    for (size_t i = 0; i < sizeof swapped / sizeof swapped[0]; i++) {
-        struct string_list other = *swapped[i][0];
-        *swapped[i][0] = *swapped[i][1];
-        *swapped[i][1] = other;
-    }
-    keeper->plan.generation = plan.generation;
-    broker_plan_clear(&plan);
+    plan.connections_max = keeper->plan.connections_max;
+    broker_plan_clear(&keeper->plan);
+    keeper->plan = plan;
     return NULL;
 }
 

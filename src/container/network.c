@@ -12,8 +12,10 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "container/container.h"
 #include "egress/host_alias.h"
 #include "egress/names.h"
+#include "sys/calls.h"
 #include "warden/warden.h"
 
 /* Of a resolv.conf or a hosts file; what comes after is not read. */
@@ -196,6 +198,62 @@ struct error *network_broker_start(const struct policy *policy, const struct har
     if (state_directory >= 0)
         TRY(broker_listen(state_directory, &control));
     return broker_spawn(&plan, channel, init_pidfd, control, pid);
+}
+
+/* ---- what engines write between create and start ---- */
+
+/* The file as the container sees it, if it is one that was mounted there: the image's own is never read. */
+static bool seen_read(pid_t init, const char *path, struct text *out) {
+    char root[32];
+    snprintf(root, sizeof root, "/proc/%d/root", (int)init);
+    fd_owned int directory = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    fd_owned int fd = directory < 0
+                          ? -1
+                          : sys_openat2(directory, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0,
+                                        RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+    struct statx status;
+    return fd >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &status) == 0 &&
+           (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && text_read(fd, out);
+}
+
+/* Keeps the text if it is another one by now. */
+static struct error *kept_refresh(const struct container *container, const struct resolver_file *file,
+                                  bool *changed) {
+    text_owned struct text kept = {0}, seen = {0};
+    struct error *error = file_read(container->directory, file->kept, RESOLVER_BYTES_MAX * 2, &kept);
+    if (error != NULL && error->number == ENOENT) {
+        error_ignore(error); /* nothing was mounted: the runtime's own counts */
+        return NULL;
+    }
+    TRY(error);
+    if (!seen_read((pid_t)container->state->init.pid, file->path, &seen) ||
+        strcmp(text_string(&seen), text_string(&kept)) == 0)
+        return NULL;
+    *changed = true;
+    return file_replace(container->directory, file->kept, text_string(&seen), seen.length, 0600);
+}
+
+struct error *network_resolver_refresh(const struct container *container) {
+    const struct container_state *state = container->state;
+    bool changed = false;
+    for (size_t i = 0; state->broker.pid != 0 && i < sizeof files / sizeof files[0]; i++)
+        TRY(kept_refresh(container, &files[i], &changed));
+    if (!changed)
+        return NULL;
+    struct policy *policy = NULL;
+    TRY(container_stored_policy(container, &policy));
+    broker_plan_owned struct broker_plan plan = {0};
+    struct error *error = network_plan_again(container->directory, policy, &plan);
+    policy_free(policy);
+    TRY(error);
+    /* Addresses of the hosts file are in the wall, which has them as they were at create. */
+    string_list_free(&plan.aliases);
+    for (size_t i = 0; i < state->host_aliases.count; i++)
+        string_list_append(&plan.aliases, state->host_aliases.items[i]);
+    for (size_t i = 0; i < state->host_names.count; i++)
+        string_list_append(&plan.names, state->host_names.items[i]);
+    plan.generation = state->policy_generation;
+    return broker_give_plan(container->directory, &plan);
 }
 
 /* ---- another policy, later ---- */

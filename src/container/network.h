@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "broker/broker.h"
+#include "container/container.h"
 #include "container/state.h"
 #include "egress/egress.h"
 #include "facts/facts.h"
@@ -40,6 +41,9 @@ fallible network_broker_start(const struct policy *policy, const struct hardened
 /* Keeps what the engine has mounted as resolv.conf and hosts, as it is before the workload runs, which may be
  * able to write to it: for a policy that comes later. Nothing is kept where nothing is mounted. */
 fallible network_resolver_store(int state_directory, const struct hardened *hardened);
+/* At `start`: engines write these files when the network is there, after create (Docker names its own server
+ * in a hook, podman that of pasta). If they have, the broker is told before the workload runs. */
+fallible network_resolver_refresh(const struct container *container);
 /* The broker's plan of a container that is there, under this policy, from what was kept. out->names and
  * out->generation are the caller's to set. */
 fallible network_plan_again(int state_directory, const struct policy *policy, struct broker_plan *out);

@@ -386,3 +386,38 @@ while True:
     lacks "$output" reached
     lacks "$output" "code 28"
 }
+
+# Docker names its own name server in a hook, podman that of pasta once its network is there: after create.
+@test "what the engine writes into resolv.conf and hosts between create and start counts" {
+    world allowed.test=1.2.3.4
+    connected
+    allow '[allowed.test, other.test]'
+    echo "nameserver 10.77.0.9" >"$WORK/resolv.conf" # nobody answers there
+    command_is sleep 1000
+    pf_create
+    echo "nameserver 10.77.0.1" >"$WORK/resolv.conf"
+    pf start "$ID"
+    is "$(inside "$(fetch http://allowed.test/)")" $'reached\ncode 0'
+    is "$(cat "$STATE/$ID/resolv.conf")" "nameserver 10.77.0.1"
+    # what is written once the workload runs does not: it could be the workload's
+    echo "nameserver 10.77.0.9" >"$WORK/resolv.conf"
+    kill -9 "$(pgrep -P "$(jq -r .broker.pid "$STATE/$ID/state.json")")"
+    reaches() { [ "$(inside "$(fetch http://allowed.test/)")" = $'reached\ncode 0' ]; }
+    wait_for reaches
+}
+
+@test "a resolv.conf of the image is not read at start either: its symlink to a file that is mounted, nor a file in its place" {
+    world allowed.test=1.2.3.4
+    connected
+    # the engine mounts none: the runtime's own counts, which leads nowhere from here
+    configure '.mounts |= map(select(.destination != "/etc/resolv.conf"))'
+    echo "nameserver 10.77.0.1" >"$WORK/theirs"
+    configure --arg source "$WORK/theirs" '.mounts += [{destination: "/data", type: "bind", source: $source, options: ["bind", "ro"]}]'
+    touch "$ROOT/data"
+    ln -sf /data "$ROOT/etc/resolv.conf"
+    allow '[allowed.test]'
+    command_is sleep 1000
+    pf_create && pf start "$ID"
+    lacks "$(inside "$(fetch http://allowed.test/)")" reached
+    is "$(grep -c "^name allowed.test" "$WORK/seen")" 0
+}
