@@ -216,6 +216,19 @@ static bool seen_read(pid_t init, const char *path, struct text *out) {
            (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && text_read(fd, out);
 }
 
+/* Docker's own name server, 127.0.0.11, asks on for names that it does not know from the container's
+ * namespace: the wall turns such a question back to the broker. So the servers that were there at create
+ * stay. */
+static bool leads_back(const struct resolver_file *file, const struct text *seen) {
+    broker_plan_owned struct broker_plan plan = {0};
+    if (file->reader == broker_plan_read_resolver)
+        broker_plan_read_resolver(&plan, text_string(seen), seen->length);
+    bool found = false;
+    for (size_t i = 0; i < plan.nameservers.count; i++)
+        found = found || text_starts_with(plan.nameservers.items[i], "127.");
+    return found;
+}
+
 /* Keeps the text if it is another one by now. */
 static struct error *kept_refresh(const struct container *container, const struct resolver_file *file,
                                   bool *changed) {
@@ -227,7 +240,7 @@ static struct error *kept_refresh(const struct container *container, const struc
     }
     TRY(error);
     if (!seen_read((pid_t)container->state->init.pid, file->path, &seen) ||
-        strcmp(text_string(&seen), text_string(&kept)) == 0)
+        strcmp(text_string(&seen), text_string(&kept)) == 0 || leads_back(file, &seen))
         return NULL;
     *changed = true;
     return file_replace(container->directory, file->kept, text_string(&seen), seen.length, 0600);

@@ -41,8 +41,9 @@ fallible network_broker_start(const struct policy *policy, const struct hardened
 /* Keeps what the engine has mounted as resolv.conf and hosts, as it is before the workload runs, which may be
  * able to write to it: for a policy that comes later. Nothing is kept where nothing is mounted. */
 fallible network_resolver_store(int state_directory, const struct hardened *hardened);
-/* At `start`: engines write these files when the network is there, after create (Docker names its own server
- * in a hook, podman that of pasta). If they have, the broker is told before the workload runs. */
+/* At `start`: podman 5 writes these files when pasta has made the network, after create. If they have
+ * changed, the broker is told before the workload runs. A server at 127.*, as Docker names, does not count.
+ */
 fallible network_resolver_refresh(const struct container *container);
 /* The broker's plan of a container that is there, under this policy, from what was kept. out->names and
  * out->generation are the caller's to set. */
