@@ -69,7 +69,6 @@ sleeper() { # POLICY
 
 @test "pasta: allowed hosts are reached, others are denied and recorded" {
     local id
-    skip "podman 5 writes the name servers into resolv.conf after create, which is when they are read: allowed hosts fail"
     id=$(sleeper /home/tester/hosts-policy.yaml)
     the_hosts hosts "$id"
 }
