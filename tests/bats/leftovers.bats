@@ -28,10 +28,11 @@ killed_at() { # STEP
     is "$(state_of .status)" created
 }
 
-# recorded and scope are steps of the systemd driver: systemd.bats has them.
+# recorded and scope are steps of the systemd driver: systemd.bats has them. Those of update --policy are in egress_update.bats.
 @test "runc #4534, #4645, #4735, #5153: every fault point that the sources have is tried here" {
     is "$(grep -rhoE 'fault_point\("[a-z-]+"\)' "$BATS_TEST_DIRNAME/../../src/container" | sed 's/.*"\(.*\)".*/\1/' | sort -u | xargs)" \
-        "$(tr ' ' '\n' <<<"directory state cgroup cgroup-limits clone go warden begun hooks ready saved pid-file recorded scope" | sort | xargs)"
+        "$(tr ' ' '\n' <<<"directory state cgroup cgroup-limits clone go warden begun hooks ready saved pid-file recorded scope \
+            update-names update-keeper update-broker update-warden update-wall update-told update-stored" | sort | xargs)"
 }
 
 @test "agent: create killed at directory" { POLICY=agent; killed_at directory; }
