@@ -8,6 +8,7 @@
 #include "libocispec/config.h"
 #include "policy/access_plan.h"
 #include "policy/policy.h"
+#include "record/record.h"
 
 enum change_kind {
     CHANGE_REMOVED, /* taken out of config.json, and recorded */
@@ -54,8 +55,7 @@ struct decoy {
     const char *content; /* fake, static text */
 };
 
-/* Where a container sees its own denials: a read-only directory that the warden's file is in. */
-#define HARDEN_INSIDE_DIRECTORY "/run/pinfold"
+#define HARDEN_INSIDE_DIRECTORY RECORD_INSIDE_DIRECTORY
 #define HARDEN_INSIDE_FILE HARDEN_INSIDE_DIRECTORY "/denials.jsonl"
 
 struct hardened {

@@ -107,6 +107,9 @@ void record_log_change_policy(struct record_log *log, const struct record_subjec
  * is the number of attempts. At most 200 records a second (a burst of 400) for denials, and as many for the
  * rest. The record of the end (RECORD_LIFECYCLE, 4) is preceded by all that is owed. */
 fallible record_write(struct record_log *log, const struct record_event *event);
+/* Where a container sees its own denials: a read-only directory that the warden's file is in. */
+#define RECORD_INSIDE_DIRECTORY "/run/pinfold"
+
 /* From now on each record of a denial is also written to this file, which the container sees: what, why, and
  * what would allow it, in few words (log.inside). It is emptied when it is full, and says so. Takes the
  * descriptor, which must be open for append. A failure there changes nothing in the log. */

@@ -351,6 +351,7 @@ bool mutation_judge(const char *call, const struct seccomp_data *data, pid_t pid
         if (strcmp(calls[i].name, call) == 0) {
             struct task task = {.pid = pid, .data = data, .root = -1, .learning = learning};
             bool result = judge(&task, &calls[i], out);
+            out->of_owner = strstr(call, "chown") != NULL || strstr(call, "chmod") != NULL;
             fd_close(task.root);
             return result;
         }

@@ -15,6 +15,7 @@ struct mutation {
     char path[PATH_MAX];  /* the file, as seen in the container */
     char place[PATH_MAX]; /* what would have to be writable: the file, or the directory that holds the name */
     bool let_through;     /* the root mount is writable, and would not be with another policy */
+    bool of_owner;        /* chown or chmod */
     bool on_root_mount; /* the root file system is read-only, not another mount: the policy can say otherwise
                          */
 };

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "policy/match.h"
 #include "sys/syscalls.h"
 #include "warden/describe.h"
 #include "warden/mutation.h"
@@ -73,6 +74,13 @@ static void answer(int listener, uint64_t id, int error) {
     struct seccomp_notif_resp response = {.id = id, .error = -error};
     if (error == 0)
         response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    while (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) < 0 && errno == EINTR)
+        continue;
+}
+
+/* As if the call had done its work. */
+static void answer_done(int listener, uint64_t id) {
+    struct seccomp_notif_resp response = {.id = id};
     while (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) < 0 && errno == EINTR)
         continue;
 }
@@ -171,6 +179,13 @@ static void deny_mutation(struct warden_context *context, int listener, const st
     answer(listener, request->id, mutation->let_through ? 0 : EROFS);
 }
 
+/* Entrypoints give all of /run to their user, and end where that fails. What lies in the container's view of
+ * its denials stays as it is; nobody but its reader could tell. */
+static bool is_passed_over(const struct warden_context *context, const struct mutation *mutation) {
+    return context->inside && mutation->of_owner &&
+           match_path_within(mutation->path, RECORD_INSIDE_DIRECTORY);
+}
+
 /* --- reading --- */
 
 /* The policy's own lines with one more: a list replaces, and "@default" is everything. */
@@ -252,7 +267,9 @@ static void notification_handle(struct warden_context *context, int listener,
                       reading_judge(call, &request->data, (pid_t)request->pid, readable, &mutation);
     /* Only now is it certain that what was read belongs to this call and not to a later process of the same
      * number. */
-    if (denied && still_waits(listener, request->id))
+    if (denied && is_passed_over(context, &mutation))
+        answer_done(listener, request->id);
+    else if (denied && still_waits(listener, request->id))
         deny_mutation(context, listener, request, exec_id, &mutation);
     else if (unreadable && still_waits(listener, request->id))
         deny_reading(context, listener, request, exec_id, &mutation);

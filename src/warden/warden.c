@@ -247,6 +247,7 @@ static bool message_handle(struct warden *warden, int connection) {
         answer = false;
         break;
     case WARDEN_INSIDE:
+        warden->context.inside = count == 1;
         if (count == 1)
             record_log_show_inside(warden->context.log, fd_take(&fds[0]));
         answer = false;

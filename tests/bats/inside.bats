@@ -51,13 +51,25 @@ net.address.literal 1.2.3.4 port 443"
 @test "nobody in the container changes it: not by writing, removing, moving or mounting, and root neither" {
     script_is 'cd /run/pinfold || exit 9
         for try in "echo x >>denials.jsonl" "echo x >new" "rm -f denials.jsonl" "mv denials.jsonl other" "mv /run/pinfold /run/other" \
-            "mount -o remount,rw /run/pinfold" "umount /run/pinfold" "chmod 777 /run/pinfold" "truncate -s 0 README"; do
+            "mount -o remount,rw /run/pinfold" "umount /run/pinfold" "truncate -s 0 README"; do
             sh -c "$try" 2>/dev/null && echo "changed by $try"
         done
         mkdir -p /tmp/r && ln -s /tmp/r /run/pinfold2 && rmdir /run/pinfold 2>/dev/null; ls /run/pinfold'
     run pf_run
     is "$output" "README
 denials.jsonl"
+}
+
+@test "an entrypoint that gives all of /run to its user goes on; what lies there stays root's, and unchanged" {
+    configure '.process.capabilities |= map_values(["CAP_CHOWN", "CAP_FOWNER", "CAP_DAC_OVERRIDE"])'
+    script_is 'chown -R 1000:1000 /run && chmod -R 777 /run && stat -c "%u %a" /run /run/pinfold /run/pinfold/denials.jsonl
+        chown 1000 /usr 2>/dev/null || echo denied; echo x >>/run/pinfold/denials.jsonl'
+    run pf_run
+    is "$(sed 's/.*denials.jsonl: //' <<<"$output")" "1000 777
+0 755
+0 444
+denied
+Read-only file system"
 }
 
 @test "it shows nothing of the machine: no path of a mount's source, none of the policy's file, no process" {
