@@ -22,7 +22,7 @@ struct warden_context {
     struct warden_plan *plan;  /* for warden_plan_rules */
     struct wall_sockets wall;  /* -1 where there is no wall */
     enum policy_on_denied on_denied;
-    bool inside; /* the container sees its own denials */
+    bool inside;  /* the container sees its own denials */
     bool stopped; /* by the first denial */
     int init;     /* pidfd, the loop's */
     pid_t init_pid;
