@@ -31,7 +31,7 @@
 #define TURN_NS 100000         /* the shortest that the kernel takes */
 #define GUARDIAN_PATIENCE_MS 150
 #define HELD_UP_PATIENCE_MS 5000
-#define REAP_PATIENCE_MS 50
+#define REAP_PATIENCE_MS 100 /* a monitor had not had its turn after 50 */
 #define CREATE_PATIENCE_MS 2000
 #define LISTENERS_MAX 512
 #define LISTENERS_STEP 8
