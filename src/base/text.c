@@ -115,6 +115,18 @@ bool string_list_contains(const struct string_list *list, const char *string) {
     return false;
 }
 
+bool string_list_equal(const struct string_list *one, const struct string_list *other) {
+    bool equal = one->count == other->count;
+    for (size_t i = 0; equal && i < one->count; i++)
+        equal = strcmp(one->items[i], other->items[i]) == 0;
+    return equal;
+}
+
+void string_list_append_all(struct string_list *list, const struct string_list *more) {
+    for (size_t i = 0; i < more->count; i++)
+        string_list_append(list, more->items[i]);
+}
+
 void string_list_free(struct string_list *list) {
     for (size_t i = 0; i < list->count; i++)
         free(list->items[i]);

@@ -46,5 +46,8 @@ void string_list_append_owned(struct string_list *list, char *string);
 /* Takes item `index` out, keeping the order. */
 void string_list_remove(struct string_list *list, size_t index);
 bool string_list_contains(const struct string_list *list, const char *string);
+/* The same strings in the same order? */
+bool string_list_equal(const struct string_list *one, const struct string_list *other);
+void string_list_append_all(struct string_list *list, const struct string_list *more);
 void string_list_free(struct string_list *list);
 #define string_list_owned __attribute__((cleanup(string_list_free)))

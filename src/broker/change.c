@@ -51,8 +51,10 @@ static struct error *change_take(struct broker *broker, int control) {
     struct broker_plan *plan = memory_zeroed(sizeof *plan);
     TRY(broker_plan_map(sealed, change.length, plan));
     plan->connections_max = broker->plan->connections_max;
+    const struct string_list *servers = &broker->plan->nameservers;
     TRY(plan_put(broker, plan));
-    TRY(resolver_take_servers(broker));
+    if (!string_list_equal(servers, &plan->nameservers))
+        TRY(resolver_set_servers(broker->resolver, &plan->nameservers));
     relay_judge_again(broker);
     return NULL;
 }

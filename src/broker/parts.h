@@ -123,8 +123,8 @@ typedef void (*resolve_function)(void *data, const struct address *addresses, si
 struct resolver;
 struct resolve_request;
 fallible resolver_make(struct broker *broker, struct resolver **out);
-/* The nameservers of the plan that is in force now; an error while questions are under way. */
-fallible resolver_take_servers(struct broker *broker);
+/* Other nameservers from now on; an error while questions are under way. */
+fallible resolver_set_servers(struct resolver *resolver, const struct string_list *addresses);
 /* Calls back once, perhaps before it returns; *out is NULL then. */
 void resolve_begin(struct resolver *resolver, const char *name, resolve_function done, void *data,
                    struct resolve_request **out);

@@ -47,7 +47,6 @@ struct resolver {
     struct remembered remembered[REMEMBERED_NAMES];
     ares_channel channel;
     bool has_servers;
-    struct text servers; /* a line for each, as the plan had them */
     struct ares_source *sources;
     struct timer timer;
 };
@@ -196,7 +195,7 @@ static int socket_made(ares_socket_t fd, int type, void *data) {
     return 0;
 }
 
-static struct error *servers_set(struct resolver *resolver, const struct string_list *addresses) {
+struct error *resolver_set_servers(struct resolver *resolver, const struct string_list *addresses) {
     struct ares_addr_port_node servers[NAMESERVERS_MAX] = {0};
     size_t count = 0;
     for (size_t i = 0; i < addresses->count && count < NAMESERVERS_MAX; i++) {
@@ -215,20 +214,7 @@ static struct error *servers_set(struct resolver *resolver, const struct string_
     if (count > 0 && ares_set_servers_ports(resolver->channel, servers) != ARES_SUCCESS)
         return error_new(ERROR_UNAVAILABLE, "resolver: the nameservers cannot be set");
     resolver->has_servers = count > 0;
-    text_free(&resolver->servers);
-    for (size_t i = 0; i < addresses->count; i++)
-        text_format(&resolver->servers, "%s\n", addresses->items[i]);
     return NULL;
-}
-
-struct error *resolver_take_servers(struct broker *broker) {
-    struct resolver *resolver = broker->resolver;
-    text_owned struct text wanted = {0};
-    for (size_t i = 0; i < broker->plan->nameservers.count; i++)
-        text_format(&wanted, "%s\n", broker->plan->nameservers.items[i]);
-    if (strcmp(text_string(&wanted), text_string(&resolver->servers)) == 0)
-        return NULL;
-    return servers_set(resolver, &broker->plan->nameservers);
 }
 
 struct error *resolver_make(struct broker *broker, struct resolver **out) {
@@ -251,7 +237,7 @@ struct error *resolver_make(struct broker *broker, struct resolver **out) {
         return error_new(ERROR_UNAVAILABLE, "resolver: %s", ares_strerror(status));
     }
     ares_set_socket_configure_callback(resolver->channel, socket_made, resolver);
-    struct error *error = servers_set(resolver, &broker->plan->nameservers);
+    struct error *error = resolver_set_servers(resolver, &broker->plan->nameservers);
     if (error != NULL) {
         ares_destroy(resolver->channel);
         free(resolver);

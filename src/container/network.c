@@ -40,19 +40,12 @@ void network_wall_of(const struct policy *policy, const struct string_list *alia
                                  .open = policy->network_mode == POLICY_NETWORK_OPEN};
 }
 
-static bool strings_equal(const struct string_list *one, const struct string_list *other) {
-    bool equal = one->count == other->count;
-    for (size_t i = 0; equal && i < one->count; i++)
-        equal = strcmp(one->items[i], other->items[i]) == 0;
-    return equal;
-}
-
 /* Whoever joins has nothing but his policy: where addresses do not follow from that alone, he cannot. */
 static char *digest_with_names(char *digest, const struct policy *policy, const struct string_list *names) {
     string_list_owned struct string_list own = {0};
     struct error *error =
         network_has_broker(policy) ? host_names_remember(&own, &policy->allowed_hosts) : NULL;
-    bool follow = error == NULL && strings_equal(&own, names);
+    bool follow = error == NULL && string_list_equal(&own, names);
     error_ignore(error); /* then they do not follow */
     if (follow || names->count == 0)
         return digest;
@@ -174,16 +167,15 @@ static const struct resolver_file {
 static void plan_begin(const struct policy *policy, struct broker_plan *out) {
     bool host = policy->uplink == POLICY_UPLINK_HOST;
     *out = (struct broker_plan){.uplink = host ? BROKER_UPLINK_HOST : BROKER_UPLINK_CONTAINER};
-    for (size_t i = 0; network_has_broker(policy) && i < policy->allowed_hosts.values.count; i++)
-        string_list_append(&out->hosts, policy->allowed_hosts.values.items[i]);
+    if (network_has_broker(policy))
+        string_list_append_all(&out->hosts, &policy->allowed_hosts.values);
 }
 
 static void plan_make(const struct policy *policy, const struct hardened *hardened,
                       const struct string_list *aliases, struct broker_plan *out) {
     bool host = policy->uplink == POLICY_UPLINK_HOST;
     plan_begin(policy, out);
-    for (size_t i = 0; i < aliases->count; i++)
-        string_list_append(&out->aliases, aliases->items[i]);
+    string_list_append_all(&out->aliases, aliases);
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (host || !mounted_read_into(out, hardened, files[i].path, files[i].reader))
             (void)file_read_into(out, files[i].path, files[i].reader);
@@ -261,10 +253,8 @@ struct error *network_resolver_refresh(const struct container *container) {
     TRY(error);
     /* Addresses of the hosts file are in the wall, which has them as they were at create. */
     string_list_free(&plan.aliases);
-    for (size_t i = 0; i < state->host_aliases.count; i++)
-        string_list_append(&plan.aliases, state->host_aliases.items[i]);
-    for (size_t i = 0; i < state->host_names.count; i++)
-        string_list_append(&plan.names, state->host_names.items[i]);
+    string_list_append_all(&plan.aliases, &state->host_aliases);
+    string_list_append_all(&plan.names, &state->host_names);
     plan.generation = state->policy_generation;
     return broker_give_plan(container->directory, &plan);
 }

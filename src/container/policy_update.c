@@ -229,11 +229,6 @@ static struct error *wall_work(void *data) {
     return wall_change(data);
 }
 
-static void list_copy(const struct string_list *from, struct string_list *out) {
-    for (size_t i = 0; i < from->count; i++)
-        string_list_append(out, from->items[i]);
-}
-
 /* Before anything can have an address by it. */
 static struct error *names_remember(struct policy_update *update) {
     struct container_state *state = update->container->state;
@@ -248,9 +243,9 @@ static struct error *names_remember(struct policy_update *update) {
     state->wall_opened = true;
     TRY(network_plan_again(update->container->directory, policy, &update->plan));
     update->plan.generation = state->policy_generation;
-    list_copy(&state->host_names, &update->plan.names);
+    string_list_append_all(&update->plan.names, &state->host_names);
     string_list_free(&state->host_aliases);
-    list_copy(&update->plan.aliases, &state->host_aliases);
+    string_list_append_all(&state->host_aliases, &update->plan.aliases);
     return container_save(update->container);
 }
 

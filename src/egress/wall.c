@@ -144,18 +144,24 @@ static struct error *plan_write(int socket, const struct wall_plan *plan, bool n
     return nft_commit(socket, &batch, "complete the egress wall");
 }
 
+/* Is there a second wall at the interfaces? */
+static struct error *hook_find(int socket, bool *hooked) {
+    uint32_t flags;
+    uint8_t ignored[NFT_USERDATA_MAXLEN];
+    size_t ignored_length;
+    TRY(nft_table_read(socket, NFPROTO_NETDEV, WALL_TABLE, hooked, &flags, ignored, sizeof ignored,
+                       &ignored_length));
+    return NULL;
+}
+
 /* Writes the plan of a variant unless it is there already, and reads it back. */
 static struct error *variant_put(int socket, enum wall_variant variant, uint32_t mark,
                                  const struct link_list *links, const struct wall_openings *openings) {
     wall_plan_owned struct wall_plan plan = {0};
     wall_plan_make(&plan, variant, mark, links, openings);
-    bool netdev = false, hooked = false;
-    uint32_t flags;
-    uint8_t ignored[NFT_USERDATA_MAXLEN];
-    size_t ignored_length;
-    TRY(nft_table_read(socket, NFPROTO_NETDEV, WALL_TABLE, &hooked, &flags, ignored, sizeof ignored,
-                       &ignored_length));
-    netdev = hooked || variant == WALL_EGRESS;
+    bool hooked = false;
+    TRY(hook_find(socket, &hooked));
+    bool netdev = hooked || variant == WALL_EGRESS;
     if (variant != WALL_EGRESS && !hooked) {
         struct error *difference = wall_plan_compare(&plan, socket);
         if (difference == NULL)
@@ -192,21 +198,36 @@ static struct error *identity_require(int socket, struct wall_identity *identity
     return NULL;
 }
 
+/* A wall that stands, and what it should let through. */
+struct standing {
+    int socket;
+    struct wall_identity identity;
+    struct wall_openings openings;
+    bool opened; /* else it has none */
+};
+
+static struct error *standing_open(const struct wall_network *network, struct standing *out) {
+    TRY(wall_openings_make(network, &out->openings, &out->opened));
+    TRY(netlink_open(NETLINK_NETFILTER, &out->socket));
+    return identity_require(out->socket, &out->identity);
+}
+
+static void standing_close(struct standing *standing) {
+    fd_close(standing->socket);
+    wall_openings_free(&standing->openings);
+}
+#define standing_owned __attribute__((cleanup(standing_close)))
+
 /* `without_links`: what is put up where there is lo alone. */
 static struct error *complete(const struct wall_network *network, enum wall_variant without_links) {
-    fd_owned int socket = -1;
-    wall_openings_owned struct wall_openings openings;
-    bool needed;
-    TRY(wall_openings_make(network, &openings, &needed));
-    const struct wall_openings *opened = needed ? &openings : NULL;
-    TRY(netlink_open(NETLINK_NETFILTER, &socket));
-    struct wall_identity identity;
-    TRY(identity_require(socket, &identity));
+    standing_owned struct standing wall = {.socket = -1};
+    TRY(standing_open(network, &wall));
+    const struct wall_openings *opened = wall.opened ? &wall.openings : NULL;
     /* ENOENT: an interface went between the list and the hook. */
-    struct error *error = complete_once(socket, identity.mark, without_links, opened);
+    struct error *error = complete_once(wall.socket, wall.identity.mark, without_links, opened);
     for (int attempt = 0; attempt < 3 && error != NULL && error->number == ENOENT; attempt++) {
         error_free(error);
-        error = complete_once(socket, identity.mark, without_links, opened);
+        error = complete_once(wall.socket, wall.identity.mark, without_links, opened);
     }
     TRY(error);
     return routes_local_add();
@@ -232,29 +253,20 @@ struct error *wall_mark_read(uint32_t *mark) {
 /* Which variant `start` has put here, or will. */
 static struct error *variant_find(int socket, const struct link_list *links, enum wall_variant *out) {
     bool hooked = false;
-    uint32_t flags;
-    uint8_t ignored[NFT_USERDATA_MAXLEN];
-    size_t ignored_length;
-    TRY(nft_table_read(socket, NFPROTO_NETDEV, WALL_TABLE, &hooked, &flags, ignored, sizeof ignored,
-                       &ignored_length));
+    TRY(hook_find(socket, &hooked));
     *out = hooked ? WALL_EGRESS : links->count > 0 ? WALL_INTERFACES : WALL_ALONE;
     return NULL;
 }
 
 struct error *wall_change(const struct wall_network *network) {
-    fd_owned int socket = -1;
-    wall_openings_owned struct wall_openings openings;
-    bool needed;
-    TRY(wall_openings_make(network, &openings, &needed));
-    TRY(netlink_open(NETLINK_NETFILTER, &socket));
-    struct wall_identity identity;
-    TRY(identity_require(socket, &identity));
+    standing_owned struct standing wall = {.socket = -1};
+    TRY(standing_open(network, &wall));
     link_list_owned struct link_list links = {0};
     enum wall_variant variant;
     TRY(links_read(&links));
-    TRY(variant_find(socket, &links, &variant));
+    TRY(variant_find(wall.socket, &links, &variant));
     wall_plan_owned struct wall_plan plan = {0};
-    wall_plan_make(&plan, variant, identity.mark, &links, &openings);
+    wall_plan_make(&plan, variant, wall.identity.mark, &links, &wall.openings);
     plan.egress_chain.devices = NULL;
     free(plan.devices);
     plan.devices = NULL;
@@ -262,28 +274,23 @@ struct error *wall_change(const struct wall_network *network) {
     nft_batch_begin(&batch);
     wall_plan_put_change(&plan, &batch);
     nft_batch_end(&batch);
-    TRY(nft_commit(socket, &batch, "change the egress wall"));
-    TRY(elements_write(socket, &openings));
-    return wall_plan_compare(&plan, socket);
+    TRY(nft_commit(wall.socket, &batch, "change the egress wall"));
+    TRY(elements_write(wall.socket, &wall.openings));
+    return wall_plan_compare(&plan, wall.socket);
 }
 
 struct error *wall_verify(const struct wall_network *network) {
-    fd_owned int socket = -1;
-    wall_openings_owned struct wall_openings openings;
-    bool needed;
-    TRY(wall_openings_make(network, &openings, &needed));
-    TRY(netlink_open(NETLINK_NETFILTER, &socket));
-    struct wall_identity identity;
-    TRY(identity_require(socket, &identity));
+    standing_owned struct standing wall = {.socket = -1};
+    TRY(standing_open(network, &wall));
     link_list_owned struct link_list links = {0};
     TRY(links_read(&links));
     error_owned first = NULL;
     for (enum wall_variant variant = WALL_ALONE; variant <= WALL_EGRESS; variant++) {
         wall_plan_owned struct wall_plan plan = {0};
-        wall_plan_make(&plan, variant, identity.mark, &links, needed ? &openings : NULL);
+        wall_plan_make(&plan, variant, wall.identity.mark, &links, wall.opened ? &wall.openings : NULL);
         /* Interfaces that came later are denied by the output chain, and are none of the hooks'. */
         plan.egress_chain.devices = NULL;
-        struct error *difference = wall_plan_compare(&plan, socket);
+        struct error *difference = wall_plan_compare(&plan, wall.socket);
         if (difference == NULL)
             return NULL;
         /* The words of the variant that fits the namespace are the ones that help. */

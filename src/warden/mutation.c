@@ -17,7 +17,21 @@
 
 #define LINKS_MAX 40 /* as many symlinks as the kernel follows */
 
-enum kind { OPEN, CREAT, OPENAT2, MAKE, MAKE_NODE, SYMLINK, LINK, REMOVE, RENAME, CHANGE, TRUNCATE, TIMES };
+enum kind {
+    OPEN,
+    CREAT,
+    OPENAT2,
+    MAKE,
+    MAKE_NODE,
+    SYMLINK,
+    LINK,
+    REMOVE,
+    RENAME,
+    CHANGE,
+    OWNER,
+    TRUNCATE,
+    TIMES
+};
 
 /* Which argument is what; NONE where a call has none. */
 struct call {
@@ -48,14 +62,14 @@ static const struct call calls[] = {
     {"rename", RENAME, NONE, 0, NONE, 1, NONE, true},
     {"renameat", RENAME, 0, 1, 2, 3, NONE, true},
     {"renameat2", RENAME, 0, 1, 2, 3, 4, true},
-    {"chmod", CHANGE, NONE, 0, NONE, NONE, NONE, false},
-    {"fchmodat", CHANGE, 0, 1, NONE, NONE, NONE, false},
-    {"fchmodat2", CHANGE, 0, 1, NONE, NONE, 3, false},
-    {"chown", CHANGE, NONE, 0, NONE, NONE, NONE, false},
-    {"chown32", CHANGE, NONE, 0, NONE, NONE, NONE, false},
-    {"lchown", CHANGE, NONE, 0, NONE, NONE, NONE, true},
-    {"lchown32", CHANGE, NONE, 0, NONE, NONE, NONE, true},
-    {"fchownat", CHANGE, 0, 1, NONE, NONE, 4, false},
+    {"chmod", OWNER, NONE, 0, NONE, NONE, NONE, false},
+    {"fchmodat", OWNER, 0, 1, NONE, NONE, NONE, false},
+    {"fchmodat2", OWNER, 0, 1, NONE, NONE, 3, false},
+    {"chown", OWNER, NONE, 0, NONE, NONE, NONE, false},
+    {"chown32", OWNER, NONE, 0, NONE, NONE, NONE, false},
+    {"lchown", OWNER, NONE, 0, NONE, NONE, NONE, true},
+    {"lchown32", OWNER, NONE, 0, NONE, NONE, NONE, true},
+    {"fchownat", OWNER, 0, 1, NONE, NONE, 4, false},
     {"utime", CHANGE, NONE, 0, NONE, NONE, NONE, false},
     {"utimes", CHANGE, NONE, 0, NONE, NONE, NONE, false},
     {"futimesat", CHANGE, 0, 1, NONE, NONE, NONE, false},
@@ -339,6 +353,7 @@ static bool judge(struct task *task, const struct call *call, struct mutation *o
     case TIMES:
         return times_change(task) && judge_change(task, call, path, out);
     case CHANGE:
+    case OWNER:
     case TRUNCATE:
         return judge_change(task, call, path, out);
     }
@@ -351,7 +366,7 @@ bool mutation_judge(const char *call, const struct seccomp_data *data, pid_t pid
         if (strcmp(calls[i].name, call) == 0) {
             struct task task = {.pid = pid, .data = data, .root = -1, .learning = learning};
             bool result = judge(&task, &calls[i], out);
-            out->of_owner = strstr(call, "chown") != NULL || strstr(call, "chmod") != NULL;
+            out->of_owner = calls[i].kind == OWNER;
             fd_close(task.root);
             return result;
         }

@@ -69,20 +69,21 @@ static bool still_waits(int listener, uint64_t id) {
     return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
-/* `error` 0: the kernel decides. A call that is gone takes no answer, which is no error of ours. */
-static void answer(int listener, uint64_t id, int error) {
-    struct seccomp_notif_resp response = {.id = id, .error = -error};
-    if (error == 0)
-        response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+static void respond(int listener, struct seccomp_notif_resp response) {
     while (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) < 0 && errno == EINTR)
         continue;
 }
 
+/* `error` 0: the kernel decides. A call that is gone takes no answer, which is no error of ours. */
+static void answer(int listener, uint64_t id, int error) {
+    respond(listener,
+            (struct seccomp_notif_resp){
+                .id = id, .error = -error, .flags = error == 0 ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0});
+}
+
 /* As if the call had done its work. */
 static void answer_done(int listener, uint64_t id) {
-    struct seccomp_notif_resp response = {.id = id};
-    while (ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &response) < 0 && errno == EINTR)
-        continue;
+    respond(listener, (struct seccomp_notif_resp){.id = id});
 }
 
 static void record(struct warden_context *context, const struct seccomp_notif *request, const char *exec_id,
