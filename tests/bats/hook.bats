@@ -35,14 +35,15 @@ rt_of() { # "RUNTIME ID" WORD...
     local words=("${1%% *}" --root "$WORK/${1%% *}")
     # it would leave a directory in the place of the hierarchy that setup_file hides
     [ "${words[0]}" != crun ] || words+=(--cgroup-manager=disabled)
-    timeout -k 5 "${LIMIT:-30}" "${words[@]}" "${@:2}" 3>&-
+    : >"$WORK/nothing" # crun gives its standard streams to the container's user, and /dev/null is the machine's
+    timeout -k 5 "${LIMIT:-30}" "${words[@]}" "${@:2}" <"$WORK/nothing" 3>&-
 }
 rt() {
     rt_of "$RUNTIME" "$@"
 }
 rt_run() {
     MADE+=("$RUNTIME $ID")
-    rt run --bundle "$BUNDLE" "$ID" </dev/null
+    rt run --bundle "$BUNDLE" "$ID"
 }
 # A container that sleeps; it keeps the standard streams.
 rt_start() {
@@ -51,7 +52,7 @@ rt_start() {
 }
 rt_create() {
     MADE+=("$RUNTIME $ID")
-    rt create --bundle "$BUNDLE" "$ID" >"$WORK/stdout" 2>"$WORK/stderr" </dev/null || { cat "$WORK/stderr" >&2; return 1; }
+    rt create --bundle "$BUNDLE" "$ID" >"$WORK/stdout" 2>"$WORK/stderr" || { cat "$WORK/stderr" >&2; return 1; }
 }
 exec_in() { # ID COMMAND...
     rt exec "$@"

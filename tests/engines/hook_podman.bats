@@ -10,6 +10,9 @@ setup_file() {
     engine_begin podman conmon jq python3 openssl
     # crun refuses a hybrid layout of cgroups
     inside sh -c '! mountpoint -q /sys/fs/cgroup/unified || { umount /sys/fs/cgroup/unified && mount -t tmpfs tmpfs /sys/fs/cgroup/unified; }'
+    # and gives its standard streams, which are conmon's /dev/null, to the container's user: not the machine's
+    mkdir "$HOUSE/dev"
+    inside sh -c 'mount -t tmpfs -o mode=755 dev "$0" && mknod -m 666 "$0/null" c 1 3 && mount --bind "$0/null" /dev/null' "$HOUSE/dev"
     podman_begin
     far_end
     mkdir "$HOUSE/hooks.d"
