@@ -121,7 +121,7 @@ struct error *container_start(struct container *container, bool attended) {
     TRY(notify_socket_listen(container, &readiness));
     if (state->wall)
         TRY(wall_finish(container, init));
-    TRY(error_context(network_resolver_refresh(container), "resolver"));
+    TRY(error_context(network_resolver_refresh(container, init), "resolver"));
     if (state->confined) {
         fd_owned int channel = -1;
         TRY(warden_connect(container->directory, &channel));

@@ -15,6 +15,7 @@
 #include "container/container.h"
 #include "egress/host_alias.h"
 #include "egress/names.h"
+#include "process/namespaces.h"
 #include "sys/calls.h"
 #include "warden/warden.h"
 
@@ -195,14 +196,9 @@ struct error *network_broker_start(const struct policy *policy, const struct har
 /* ---- what engines write between create and start ---- */
 
 /* The file as the container sees it, if it is one that was mounted there: the image's own is never read. */
-static bool seen_read(pid_t init, const char *path, struct text *out) {
-    char root[32];
-    snprintf(root, sizeof root, "/proc/%d/root", (int)init);
-    fd_owned int directory = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    fd_owned int fd = directory < 0
-                          ? -1
-                          : sys_openat2(directory, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0,
-                                        RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+static bool seen_read(int root, const char *path, struct text *out) {
+    fd_owned int fd = sys_openat2(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0,
+                                  RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
     struct statx status;
     return fd >= 0 && statx(fd, "", AT_EMPTY_PATH, STATX_TYPE, &status) == 0 &&
            (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && text_read(fd, out);
@@ -222,8 +218,8 @@ static bool leads_back(const struct resolver_file *file, const struct text *seen
 }
 
 /* Keeps the text if it is another one by now. */
-static struct error *kept_refresh(const struct container *container, const struct resolver_file *file,
-                                  bool *changed) {
+static struct error *kept_refresh(const struct container *container, int root,
+                                  const struct resolver_file *file, bool *changed) {
     text_owned struct text kept = {0}, seen = {0};
     struct error *error = file_read(container->directory, file->kept, RESOLVER_BYTES_MAX * 2, &kept);
     if (error != NULL && error->number == ENOENT) {
@@ -231,18 +227,26 @@ static struct error *kept_refresh(const struct container *container, const struc
         return NULL;
     }
     TRY(error);
-    if (!seen_read((pid_t)container->state->init.pid, file->path, &seen) ||
-        strcmp(text_string(&seen), text_string(&kept)) == 0 || leads_back(file, &seen))
+    if (!seen_read(root, file->path, &seen) || strcmp(text_string(&seen), text_string(&kept)) == 0 ||
+        leads_back(file, &seen))
         return NULL;
     *changed = true;
     return file_replace(container->directory, file->kept, text_string(&seen), seen.length, 0600);
 }
 
-struct error *network_resolver_refresh(const struct container *container) {
+struct error *network_resolver_refresh(const struct container *container, int init) {
     const struct container_state *state = container->state;
     bool changed = false;
-    for (size_t i = 0; state->broker.pid != 0 && i < sizeof files / sizeof files[0]; i++)
-        TRY(kept_refresh(container, &files[i], &changed));
+    if (state->broker.pid == 0)
+        return NULL;
+    fd_owned int root = -1;
+    struct error *unseen = namespace_open_root(init, (pid_t)state->init.pid, &root);
+    if (unseen != NULL) {
+        error_ignore(unseen); /* what was there at create counts */
+        return NULL;
+    }
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        TRY(kept_refresh(container, root, &files[i], &changed));
     if (!changed)
         return NULL;
     struct policy *policy = NULL;

@@ -43,8 +43,8 @@ fallible network_broker_start(const struct policy *policy, const struct hardened
 fallible network_resolver_store(int state_directory, const struct hardened *hardened);
 /* At `start`: podman 5 writes these files when pasta has made the network, after create. If they have
  * changed, the broker is told before the workload runs. A server at 127.*, as Docker names, does not count.
- */
-fallible network_resolver_refresh(const struct container *container);
+ * `init`: its pidfd. */
+fallible network_resolver_refresh(const struct container *container, int init);
 /* The broker's plan of a container that is there, under this policy, from what was kept. out->names and
  * out->generation are the caller's to set. */
 fallible network_plan_again(int state_directory, const struct policy *policy, struct broker_plan *out);
