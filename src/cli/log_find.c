@@ -1,4 +1,4 @@
-/* Which file `pinfold log` reads. */
+/* Which logs `pinfold log` reads. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,6 @@
 #include "cli/log_parts.h"
 #include "facts/passwd.h"
 #include "record/record.h"
-
-#define SUFFIX ".jsonl"
 
 /* Candidates of one directory. */
 struct log_file {
@@ -91,7 +89,7 @@ static struct error *list_directory(const char *directory, struct log_files *fil
     while ((entry = readdir(stream)) != NULL) {
         struct stat status;
         size_t length = strlen(entry->d_name);
-        if (!text_ends_with(entry->d_name, SUFFIX) || length == sizeof SUFFIX - 1 ||
+        if (!text_ends_with(entry->d_name, LOG_SUFFIX) || length == sizeof LOG_SUFFIX - 1 ||
             fstatat(dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
             !S_ISREG(status.st_mode))
             continue;
@@ -99,7 +97,7 @@ static struct error *list_directory(const char *directory, struct log_files *fil
         struct log_file *file = &files->items[files->count++];
         file->path = text_formatted("%s/%s", directory, entry->d_name);
         file->id = memory_copy_string(entry->d_name);
-        file->id[length - (sizeof SUFFIX - 1)] = '\0';
+        file->id[length - (sizeof LOG_SUFFIX - 1)] = '\0';
         file->modified = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
     }
     closedir(stream);
@@ -150,23 +148,21 @@ static struct error *ambiguous(const char *name, const struct log_files *files) 
 }
 
 static struct error *choose(const char *name, const struct log_files *files,
-                            const struct string_list *directories, char **path) {
+                            const struct string_list *directories, const struct log_file **out) {
     size_t prefixes = 0;
     const struct log_file *found = NULL;
-    if (name == NULL)
-        found = files->count > 0 ? &files->items[0] : NULL;
-    else if (name[0] == '\0' || strchr(name, '/') != NULL)
+    if (name[0] == '\0')
         return error_new(ERROR_USAGE,
-                         "log: expected a container's ID, the beginning of one, or a name; found \"%s\"",
-                         name);
-    for (size_t i = 0; name != NULL && found == NULL && i < files->count; i++)
+                         "log: expected a container's ID, the beginning of one, a name, or a file; "
+                         "found \"\"");
+    for (size_t i = 0; found == NULL && i < files->count; i++)
         if (strcmp(files->items[i].id, name) == 0)
             found = &files->items[i];
     /* A name before a prefix: it is what the user gave the container. */
-    for (size_t i = 0; name != NULL && found == NULL && i < files->count; i++)
+    for (size_t i = 0; found == NULL && i < files->count; i++)
         if (has_name(files->items[i].path, name))
             found = &files->items[i];
-    if (name != NULL && found == NULL) {
+    if (found == NULL) {
         for (size_t i = 0; i < files->count; i++)
             if (text_starts_with(files->items[i].id, name) && ++prefixes)
                 found = &files->items[i];
@@ -175,15 +171,44 @@ static struct error *choose(const char *name, const struct log_files *files,
     }
     if (found == NULL)
         return missing(name, directories);
-    *path = memory_copy_string(found->path);
+    *out = found;
     return NULL;
 }
 
-struct error *log_find(const char *name, const char *directory, char **path) {
+/* A container's ID has no slash, and no file is called like a container by accident: `./ID.jsonl` is always a
+ * file. */
+static bool is_path(const char *name) {
+    return strcmp(name, "-") == 0 || strchr(name, '/') != NULL ||
+           (text_ends_with(name, LOG_SUFFIX) && access(name, F_OK) == 0);
+}
+
+static void append_once(struct string_list *paths, const char *path) {
+    if (!string_list_contains(paths, path))
+        string_list_append(paths, path);
+}
+
+static struct error *choose_each(const struct log_choice *choice, const struct log_files *files,
+                                 const struct string_list *directories, struct string_list *paths) {
+    if (choice->which != LOG_NAMED && files->count == 0)
+        return missing(NULL, directories);
+    if (choice->which == LOG_LAST)
+        append_once(paths, files->items[0].path);
+    for (size_t i = 0; choice->which == LOG_ALL && i < files->count; i++)
+        append_once(paths, files->items[i].path);
+    for (size_t i = 0; i < choice->names.count; i++) {
+        const char *name = choice->names.items[i];
+        const struct log_file *found = NULL;
+        if (!is_path(name))
+            TRY(choose(name, files, directories, &found));
+        append_once(paths, found ? found->path : name);
+    }
+    return NULL;
+}
+
+struct error *log_find(const struct log_choice *choice, struct string_list *paths) {
     string_list_owned struct string_list directories = {0};
-    *path = NULL;
-    if (directory != NULL)
-        string_list_append(&directories, directory);
+    if (choice->directory != NULL)
+        string_list_append(&directories, choice->directory);
     else
         default_directories(&directories);
     struct log_files files = {0};
@@ -197,7 +222,7 @@ struct error *log_find(const char *name, const char *directory, char **path) {
     }
     if (files.count > 1)
         qsort(files.items, files.count, sizeof *files.items, newest_first);
-    struct error *error = choose(name, &files, &directories, path);
+    struct error *error = choose_each(choice, &files, &directories, paths);
     files_free(&files);
     /* A directory that may not be read matters only when the others have not what was asked for. */
     if (error != NULL && error->kind == ERROR_INVALID && unreadable != NULL) {

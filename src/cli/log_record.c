@@ -114,6 +114,8 @@ bool log_record_parse(const char *line, size_t length, struct log_record *out) {
     out->run = copy(string_at(tree, PATH("metadata", "correlation_uid")));
     out->policy = copy(string_at(tree, PATH("policy", "name")));
     out->policy_digest = copy(string_at(tree, PATH("policy", "uid")));
+    out->message = copy(string_at(tree, PATH("message")));
+    out->exec_id = copy(string_at(tree, PATH("unmapped", "exec_id")));
     read_container(tree, out);
     out->object = object_of(tree, out);
     yajl_tree_free(tree);
@@ -123,6 +125,7 @@ bool log_record_parse(const char *line, size_t length, struct log_record *out) {
 void log_record_clear(struct log_record *record) {
     free(record->activity);
     free(record->reason);
+    free(record->message);
     free(record->process);
     free(record->object);
     free(record->remedy);
@@ -132,6 +135,7 @@ void log_record_clear(struct log_record *record) {
     free(record->image);
     free(record->policy);
     free(record->policy_digest);
+    free(record->exec_id);
     *record = (struct log_record){0};
 }
 
@@ -141,4 +145,8 @@ bool log_record_is_denial(const struct log_record *record) {
 
 bool log_record_is_end(const struct log_record *record) {
     return record->class_id == 6002 && record->activity_id == 4;
+}
+
+bool log_record_is_execution(const struct log_record *record) {
+    return record->class_id == 1007 && record->activity_id != 99;
 }

@@ -15,6 +15,7 @@
 #define ROWS_MAX 4096
 #define BUCKETS 8192
 #define REMEDIES_MAX 256
+#define ENDINGS_MAX 256
 #define WIDTH_DEFAULT 120
 
 enum style { PLAIN, BOLD, DIM, RED, YELLOW };
@@ -26,7 +27,7 @@ struct row {
 
 struct log_table {
     FILE *out;
-    bool summary;
+    bool summary, several;
     bool colour;
     size_t width; /* of the output; 0: as wide as it takes (a pipe) */
     bool narrow;  /* no pids and no column of counts, so that something is left for the object */
@@ -34,109 +35,13 @@ struct log_table {
     size_t count;
     struct row *buckets[BUCKETS];
     struct string_list remedies; /* already shown */
+    struct string_list endings;  /* of a summary: how each container ended */
     char *run;                   /* of the last heading */
     bool any;
-    size_t reason_width, process_width, count_width;
+    size_t container_width, reason_width, process_width, count_width;
     uint64_t denials, suppressed, others;
     uint64_t unlisted; /* attempts of a summary's rows beyond the bound */
 };
-
-/* -- text on a terminal -- */
-
-/* The code point at `bytes`, its length in *length; UINT32_MAX and 1 for what is not UTF-8. */
-static uint32_t decode(const unsigned char *bytes, size_t *length) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char first = bytes[0];
-    size_t size = first < 0x80   ? 1
-                  : first < 0xc2 ? 0
-                  : first < 0xe0 ? 2
-                  : first < 0xf0 ? 3
-                  : first < 0xf5 ? 4
-                                 : 0;
-    uint32_t point = size == 1 ? first : size > 1 ? first & (0x7fu >> size) : 0;
-    *length = 1;
-    if (size == 0)
-        return UINT32_MAX;
-    for (size_t i = 1; i < size; i++) {
-        if ((bytes[i] & 0xc0) != 0x80) /* a NUL, too */
-            return UINT32_MAX;
-        point = point << 6 | (bytes[i] & 0x3f);
-    }
-    if (point < least[size] || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
-        return UINT32_MAX;
-    *length = size;
-    return point;
-}
-
-/* Controls, and what is invisible or changes the order of what is seen. */
-static bool is_unsafe(uint32_t point) {
-    return point < 0x20 || (point >= 0x7f && point <= 0x9f) || point == 0xad || point == 0x61c ||
-           (point >= 0x200b && point <= 0x200f) || (point >= 0x2028 && point <= 0x202e) ||
-           (point >= 0x2060 && point <= 0x206f) || point == 0xfeff || (point >= 0xfff9 && point <= 0xfffb) ||
-           (point >= 0xe0000 && point <= 0xe0fff);
-}
-
-/* Columns of a code point: near enough without a locale. */
-static size_t columns(uint32_t point) {
-    if ((point >= 0x300 && point <= 0x36f) || (point >= 0x20d0 && point <= 0x20ff) ||
-        (point >= 0xfe00 && point <= 0xfe0f))
-        return 0;
-    bool wide = (point >= 0x1100 && point <= 0x115f) || (point >= 0x2e80 && point <= 0xa4cf) ||
-                (point >= 0xac00 && point <= 0xd7a3) || (point >= 0xf900 && point <= 0xfaff) ||
-                (point >= 0xfe30 && point <= 0xfe6f) || (point >= 0xff00 && point <= 0xff60) ||
-                (point >= 0xffe0 && point <= 0xffe6) || (point >= 0x1f300 && point <= 0x1faff) ||
-                (point >= 0x20000 && point <= 0x3fffd);
-    return wide ? 2 : 1;
-}
-
-size_t log_show(const char *string, struct text *out) {
-    size_t used = 0;
-    for (const unsigned char *at = (const unsigned char *)string; *at != '\0';) {
-        size_t length;
-        uint32_t point = decode(at, &length);
-        size_t before = out->length;
-        if (point != UINT32_MAX && !is_unsafe(point)) {
-            text_append_bytes(out, at, length);
-            used += columns(point);
-        } else {
-            if (point == UINT32_MAX || point < 0x80)
-                text_format(out, "\\x%02x", *at);
-            else if (point <= 0xffff)
-                text_format(out, "\\u%04x", point);
-            else
-                text_format(out, "\\U%08x", point);
-            used += out->length - before;
-        }
-        at += length;
-    }
-    return used;
-}
-
-/* A cell of at most `limit` columns (0: no limit); a longer one loses its middle, since both the root of a
- * path and its last name say something. Returns the columns it takes. */
-static size_t show_cell(const char *string, size_t limit, struct text *out) {
-    text_owned struct text whole = {0};
-    size_t width = log_show(string ? string : "", &whole);
-    if (limit == 0 || width <= limit) {
-        text_append_bytes(out, whole.data ? whole.data : "", whole.length);
-        return width;
-    }
-    size_t head = (limit - 1) / 3, tail = limit - 1 - head;
-    size_t used = 0, skipped = 0, length;
-    const unsigned char *at = (const unsigned char *)whole.data;
-    for (; *at != '\0'; at += length) {
-        size_t next = columns(decode(at, &length));
-        if (used + next > head)
-            break;
-        text_append_bytes(out, at, length);
-        used += next;
-    }
-    text_append(out, "\xe2\x80\xa6");
-    for (skipped = used; *at != '\0' && width - skipped > tail; at += length)
-        skipped += columns(decode(at, &length));
-    text_append(out, (const char *)at);
-    return used + 1 + (width - skipped);
-}
 
 static void style(struct log_table *table, struct text *out, enum style style) {
     static const char *const codes[] = {"\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[33m"};
@@ -207,6 +112,13 @@ static char *process_of(const struct log_table *table, const struct log_record *
     return text_formatted("%s (%" PRId64 ")", record->process ? record->process : "?", record->pid);
 }
 
+/* What people call it: the engine's name for it, else the beginning of its ID. */
+static char *container_of(const struct log_record *record) {
+    if (record->container_name != NULL)
+        return memory_copy_string(record->container_name);
+    return strndup(record->container_id ? record->container_id : "?", 24);
+}
+
 static size_t shown_width(const char *string) {
     text_owned struct text text = {0};
     return log_show(string, &text);
@@ -217,7 +129,7 @@ static size_t clamp(size_t value, size_t least, size_t most) {
 }
 
 static void measure(struct log_table *table) {
-    size_t reason = 0, process = 0;
+    size_t container = 0, reason = 0, process = 0;
     uint64_t most = 0;
     for (size_t i = 0; i < table->count; i++) {
         const struct log_record *record = &table->rows[i]->record;
@@ -227,12 +139,17 @@ static void measure(struct log_table *table) {
         width = shown_width(name);
         process = width > process ? width : process;
         most = record->count > most ? record->count : most;
+        memory_owned char *whose = container_of(record);
+        width = shown_width(whose);
+        container = width > container ? width : container;
     }
     /* Widths only grow, so that what --follow adds stays below its heading. */
     size_t digits = (size_t)snprintf(NULL, 0, "%" PRIu64, most);
     reason = clamp(reason, sizeof "REASON" - 1, table->narrow ? 22 : 30);
     process = clamp(process, sizeof "PROCESS" - 1, table->narrow ? 10 : 26);
     digits = clamp(digits, sizeof "COUNT" - 1, 20);
+    container = clamp(container, sizeof "CONTAINER" - 1, table->narrow ? 12 : 24);
+    table->container_width = container > table->container_width ? container : table->container_width;
     table->reason_width = reason > table->reason_width ? reason : table->reason_width;
     table->process_width = process > table->process_width ? process : table->process_width;
     table->count_width = digits > table->count_width ? digits : table->count_width;
@@ -253,12 +170,34 @@ static void remedy_line(struct log_table *table, const struct log_record *record
     pad(&line, 0, indent);
     style(table, &line, DIM);
     text_append(&line, "allow with  ");
-    show_cell(record->remedy, 0, &line); /* whole: it is there to be copied */
+    log_show_cell(record->remedy, 0, &line); /* whole: it is there to be copied */
     style(table, &line, PLAIN);
     print(table, &line);
 }
 
+static void column_names(struct log_table *table, struct text *line) {
+    style(table, line, DIM);
+    text_format(line, "%-*s  ", TIME_WIDTH, "TIME");
+    if (table->several)
+        text_format(line, "%-*s  ", (int)table->container_width, "CONTAINER");
+    text_format(line, "%-*s  %-*s  %-*s  ", WHAT_WIDTH, "WHAT", (int)table->reason_width, "REASON",
+                (int)table->process_width, "PROCESS");
+    if (!table->narrow)
+        text_format(line, "%*s  ", (int)table->count_width, "COUNT");
+    text_append(line, "OBJECT");
+    style(table, line, PLAIN);
+    print(table, line);
+}
+
+/* Whose records follow; with several containers, whose they are stands in each row. */
 static void heading(struct log_table *table, const struct log_record *record) {
+    if (table->several) {
+        text_owned struct text names = {0};
+        if (!table->any)
+            column_names(table, &names);
+        table->any = true;
+        return;
+    }
     bool same =
         table->any && (record->run == NULL ? table->run == NULL
                                            : table->run != NULL && strcmp(record->run, table->run) == 0);
@@ -271,13 +210,13 @@ static void heading(struct log_table *table, const struct log_record *record) {
     free(table->run);
     table->run = record->run ? memory_copy_string(record->run) : NULL;
     style(table, &line, BOLD);
-    show_cell(record->container_name ? record->container_name : "container", 48, &line);
+    log_show_cell(record->container_name ? record->container_name : "container", 48, &line);
     style(table, &line, PLAIN);
     const char *id = record->container_id;
     if (id != NULL && (record->container_name == NULL || strcmp(id, record->container_name) != 0)) {
         memory_owned char *start = strndup(id, 12);
         text_append(&line, "  ");
-        show_cell(start, 0, &line);
+        log_show_cell(start, 0, &line);
     }
     struct {
         const char *label, *value;
@@ -286,26 +225,26 @@ static void heading(struct log_table *table, const struct log_record *record) {
         if (parts[i].value == NULL)
             continue;
         text_format(&line, "  %s ", parts[i].label);
-        show_cell(parts[i].value, 48, &line);
+        log_show_cell(parts[i].value, 48, &line);
     }
     text_append(&line, "  ");
     show_time(record->time_ms, "%Y-%m-%d", &line);
     print(table, &line);
+    column_names(table, &line);
+}
 
-    style(table, &line, DIM);
-    text_format(&line, "%-*s  %-*s  %-*s  %-*s  ", TIME_WIDTH, "TIME", WHAT_WIDTH, "WHAT",
-                (int)table->reason_width, "REASON", (int)table->process_width, "PROCESS");
-    if (!table->narrow)
-        text_format(&line, "%*s  ", (int)table->count_width, "COUNT");
-    text_append(&line, "OBJECT");
-    style(table, &line, PLAIN);
-    print(table, &line);
+static void container_cell(const struct log_table *table, const struct log_record *record,
+                           struct text *line) {
+    if (!table->several)
+        return;
+    memory_owned char *name = container_of(record);
+    pad(line, log_show_cell(name, table->container_width, line), table->container_width + GAP);
 }
 
 static void what_cell(struct log_table *table, const struct log_record *record, struct text *line) {
     bool plain = record->class_id == 6002 || record->class_id == 5019;
     style(table, line, plain ? DIM : record->action_id == 2 ? RED : record->action_id == 3 ? YELLOW : PLAIN);
-    size_t used = show_cell(what_of(record), WHAT_WIDTH, line);
+    size_t used = log_show_cell(what_of(record), WHAT_WIDTH, line);
     style(table, line, PLAIN);
     pad(line, used, WHAT_WIDTH + GAP);
 }
@@ -336,7 +275,7 @@ static void object_cell(const struct log_table *table, const struct log_record *
         text_format(line, "%" PRIu64 "x ", record->count);
         room -= line->length - before < room ? line->length - before : room - 1;
     }
-    show_cell(record->object, room, line);
+    log_show_cell(record->object, room, line);
 }
 
 static void print_row(struct log_table *table, const struct log_record *record) {
@@ -344,15 +283,17 @@ static void print_row(struct log_table *table, const struct log_record *record) 
     heading(table, record);
     show_time(record->time_ms, "%H:%M:%S", &line);
     pad(&line, TIME_WIDTH, TIME_WIDTH + GAP);
+    container_cell(table, record, &line);
     what_cell(table, record, &line);
-    size_t used = show_cell(reason_of(record), table->reason_width, &line);
+    size_t used = log_show_cell(reason_of(record), table->reason_width, &line);
     pad(&line, used, table->reason_width + GAP);
     memory_owned char *process = process_of(table, record);
-    used = show_cell(process, table->process_width, &line);
+    used = log_show_cell(process, table->process_width, &line);
     pad(&line, used, table->process_width + GAP);
     count_cell(table, record->count, &line);
     used = TIME_WIDTH + WHAT_WIDTH + table->reason_width + table->process_width + 4 * GAP;
     used += table->narrow ? 0 : table->count_width + GAP;
+    used += table->several ? table->container_width + GAP : 0;
     object_cell(table, record, used, &line);
     print(table, &line);
     remedy_line(table, record, TIME_WIDTH + WHAT_WIDTH + 2 * GAP);
@@ -371,23 +312,33 @@ static void print_summary(struct log_table *table) {
     if (table->count > 1)
         qsort(table->rows, table->count, sizeof table->rows[0], most_first);
     style(table, &line, DIM);
-    text_format(&line, "%*s  %-*s  %-*s  %s", (int)table->count_width, "COUNT", WHAT_WIDTH, "WHAT",
-                (int)table->reason_width, "REASON", "OBJECT");
+    text_format(&line, "%*s  ", (int)table->count_width, "COUNT");
+    if (table->several)
+        text_format(&line, "%-*s  ", (int)table->container_width, "CONTAINER");
+    text_format(&line, "%-*s  %-*s  %s", WHAT_WIDTH, "WHAT", (int)table->reason_width, "REASON", "OBJECT");
     style(table, &line, PLAIN);
     print(table, &line);
     for (size_t i = 0; i < table->count; i++) {
         const struct log_record *record = &table->rows[i]->record;
         count_cell(table, record->count, &line);
+        container_cell(table, record, &line);
         what_cell(table, record, &line);
-        size_t used = show_cell(reason_of(record), table->reason_width, &line);
+        size_t used = log_show_cell(reason_of(record), table->reason_width, &line);
         pad(&line, used, table->reason_width + GAP);
         used = table->count_width + WHAT_WIDTH + table->reason_width + 3 * GAP;
+        used += table->several ? table->container_width + GAP : 0;
         object_cell(table, record, used, &line);
         print(table, &line);
         remedy_line(table, record, table->count_width + GAP + WHAT_WIDTH + GAP);
     }
     if (table->unlisted > 0)
         fprintf(table->out, "%" PRIu64 " more of other reasons and objects\n", table->unlisted);
+    if (table->endings.count > 0 && (table->count > 0 || table->unlisted > 0))
+        print(table, &line);
+    for (size_t i = 0; i < table->endings.count; i++) {
+        log_show_cell(table->endings.items[i], 0, &line);
+        print(table, &line);
+    }
 }
 
 /* -- the table -- */
@@ -405,14 +356,15 @@ static size_t output_width(FILE *out) {
     return WIDTH_DEFAULT;
 }
 
-struct log_table *log_table_open(FILE *out, bool summary) {
+struct log_table *log_table_open(FILE *out, struct log_layout layout) {
     struct log_table *table = memory_zeroed(sizeof *table);
     const char *no_colour = getenv("NO_COLOR");
     const char *terminal = getenv("TERM");
     table->out = out;
-    table->summary = summary;
+    table->summary = layout.summary;
+    table->several = layout.several;
     table->width = output_width(out);
-    table->narrow = table->width != 0 && table->width < 100 && !summary;
+    table->narrow = table->width != 0 && table->width < 100 && !layout.summary;
     table->colour = isatty(fileno(out)) && (no_colour == NULL || no_colour[0] == '\0') && terminal != NULL &&
                     strcmp(terminal, "dumb") != 0;
     return table;
@@ -426,6 +378,8 @@ static bool same_row(const struct log_table *table, const struct log_record *one
                      const struct log_record *two) {
     if (one->action_id != two->action_id || one->class_id != two->class_id ||
         !same_string(one->reason, two->reason) || !same_string(one->object, two->object))
+        return false;
+    if (table->several && !same_string(one->container_id, two->container_id))
         return false;
     return table->summary || (one->activity_id == two->activity_id &&
                               same_string(one->process, two->process) && same_string(one->run, two->run));
@@ -460,6 +414,16 @@ static bool is_event(const struct log_record *record) {
     return record->class_id != 6002 && record->class_id != 5019;
 }
 
+static void add_ending(struct log_table *table, const struct log_record *record) {
+    text_owned struct text line = {0};
+    memory_owned char *name = container_of(record);
+    if (table->endings.count == ENDINGS_MAX)
+        string_list_remove(&table->endings, 0); /* the last ones are of interest */
+    show_time(record->time_ms, "%Y-%m-%d %H:%M:%S", &line);
+    text_format(&line, "  %s: %s", name, record->message ? record->message : "ended");
+    string_list_append(&table->endings, text_string(&line));
+}
+
 void log_table_add(struct log_table *table, struct log_record *record) {
     if (log_record_is_denial(record))
         table->denials += record->count;
@@ -471,9 +435,15 @@ void log_table_add(struct log_table *table, struct log_record *record) {
         for (struct row *row = table->buckets[bucket]; row != NULL; row = row->chain)
             if (same_row(table, &row->record, record)) {
                 row->record.count += record->count;
+                if (row->record.remedy == NULL) {
+                    row->record.remedy = record->remedy;
+                    record->remedy = NULL;
+                }
                 log_record_clear(record);
                 return;
             }
+    if (table->summary && log_record_is_end(record))
+        add_ending(table, record);
     if (table->summary && (!is_event(record) || table->count == ROWS_MAX)) {
         table->unlisted += is_event(record) ? record->count : 0;
         log_record_clear(record);
@@ -511,6 +481,7 @@ void log_table_close(struct log_table *table) {
         free(table->rows[i]);
     }
     string_list_free(&table->remedies);
+    string_list_free(&table->endings);
     free(table->run);
     free(table);
 }

@@ -126,25 +126,26 @@ static void take_record(struct suggestion *suggestion, const struct log_record *
                  record);
 }
 
-static struct error *records_read(const char *path, const char *run, struct suggestion *out) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    if (file == NULL) {
-        struct error *error = error_system(errno, "open the log", "%s", path);
-        fd_close(fd);
-        return error;
-    }
-    memory_owned char *line = NULL;
-    size_t room = 0;
-    for (ssize_t length; (length = getline(&line, &room, file)) > 0;) {
+static struct error *records_take(struct log_reader *reader, const char *run, struct suggestion *out) {
+    for (;;) {
         struct log_record record;
-        bool read = log_record_parse(line, (size_t)length, &record);
-        if (read && (run == NULL || (record.run != NULL && strcmp(record.run, run) == 0)))
+        const char *line;
+        size_t length;
+        TRY(log_reader_next(reader, &record, &line, &length));
+        if (line == NULL)
+            return NULL;
+        if (run == NULL || (record.run != NULL && strcmp(record.run, run) == 0))
             take_record(out, &record);
         log_record_clear(&record);
     }
-    fclose(file);
-    return NULL;
+}
+
+static struct error *records_read(const char *path, const char *run, struct suggestion *out) {
+    struct log_reader *reader;
+    TRY(log_reader_open(path, &reader));
+    struct error *error = records_take(reader, run, out);
+    log_reader_close(reader);
+    return error;
 }
 
 /* A directory that is writable makes what is below it so. */
@@ -233,10 +234,15 @@ struct error *policy_suggest_command(int argc, char **argv) {
     }
     if ((argc - first == 1) == last || argc - first > 1)
         return error_new(ERROR_USAGE, "policy suggest: expected a container or --last");
-    memory_owned char *path = NULL;
-    TRY(log_find(last ? NULL : argv[first], directory, &path));
+    struct log_choice choice = {.which = last ? LOG_LAST : LOG_NAMED, .directory = directory};
+    string_list_owned struct string_list paths = {0};
+    if (!last)
+        string_list_append(&choice.names, argv[first]);
+    struct error *error = log_find(&choice, &paths);
+    string_list_free(&choice.names);
+    TRY(error);
     suggestion_owned struct suggestion suggestion = {0};
-    TRY(records_read(path, run, &suggestion));
+    TRY(records_read(paths.items[0], run, &suggestion));
     text_owned struct text text = {0};
     suggestion_write(&suggestion, &text);
     fputs(text_string(&text), stdout);

@@ -11,7 +11,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *shown = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&shown, &length);
-    struct log_table *table = log_table_open(out, size > 0 && data[0] % 2);
+    struct log_table *table = log_table_open(
+        out, (struct log_layout){.summary = size > 0 && data[0] % 2, .several = size > 1 && data[1] % 2});
     struct log_record record;
     if (log_record_parse((const char *)data, size, &record))
         log_table_add(table, &record);
