@@ -23,12 +23,16 @@ struct broker_hosts_entry {
     struct string_list names;
 };
 
+/* Docker's own name server, in each container of a user network. */
+#define BROKER_ENGINE_NAMESERVER "127.0.0.11"
+
 /* What the broker is given, sealed: nothing of it is secret. */
 struct broker_plan {
     struct string_list hosts;       /* the lines of network.allowed_hosts, as policy/hosts.h writes them */
     int64_t uplink;                 /* enum broker_uplink */
     struct string_list aliases;     /* egress/host_alias.h: addresses of these hosts that the engine wrote */
     struct string_list nameservers; /* addresses, perhaps with a scope: "fe80::1%eth0" */
+    struct string_list engine_nameservers; /* BROKER_ENGINE_NAMESERVER, or none: broker/engine_names.h */
     struct broker_hosts_entry *entries; /* of the hosts file that the engine mounted, or the runtime's own */
     size_t entries_count;
     int64_t connections_max;  /* 0: 4096 */

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "broker/answer.h"
 #include "broker/broker.h"
 #include "broker/loop.h"
 #include "broker/report.h"
@@ -113,10 +114,6 @@ const char *const *confine_broker_calls(unsigned *count);
 /* -- resolve.c -- */
 
 #define RESOLVE_ADDRESSES_MAX 16
-struct address {
-    int family;
-    uint8_t bytes[16];
-};
 /* `count` 0: `failure` says why. The addresses are not judged. */
 typedef void (*resolve_function)(void *data, const struct address *addresses, size_t count,
                                  const char *failure);
@@ -130,11 +127,6 @@ void resolve_begin(struct resolver *resolver, const char *name, resolve_function
                    struct resolve_request **out);
 /* It will not call back. */
 void resolve_cancel(struct resolve_request *request);
-/* Takes the addresses of the wanted type out of an answer: hostile bytes. Pure. (Fuzzed.) */
-/* *ttl, in seconds, is lowered to the shortest of the records that lead there. */
-size_t resolve_parse_answer(const uint8_t *bytes, size_t length, int family, struct address *out,
-                            size_t capacity, uint32_t *ttl);
-
 /* -- dial.c -- */
 
 struct dial;

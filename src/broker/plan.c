@@ -34,6 +34,7 @@ static const struct schema_field plan_fields[] = {
     INT64(REQUIRED, "uplink", broker_plan, uplink),
     STRINGS(OPTIONAL, "aliases", broker_plan, aliases),
     STRINGS(OPTIONAL, "nameservers", broker_plan, nameservers),
+    STRINGS(OPTIONAL, "engineNameservers", broker_plan, engine_nameservers),
     OBJECTS(OPTIONAL, "entries", broker_plan, entries, broker_hosts_entry, entry_schema),
     INT64(OPTIONAL, "connectionsMax", broker_plan, connections_max),
     STRINGS(OPTIONAL, "names", broker_plan, names),
@@ -78,6 +79,7 @@ void broker_plan_clear(struct broker_plan *plan) {
     string_list_free(&plan->hosts);
     string_list_free(&plan->aliases);
     string_list_free(&plan->nameservers);
+    string_list_free(&plan->engine_nameservers);
     string_list_free(&plan->names);
     for (size_t i = 0; i < plan->entries_count; i++) {
         free(plan->entries[i].address);
@@ -128,8 +130,12 @@ static void resolver_line(struct broker_plan *plan, char *line) {
     if (keyword == NULL || strcmp(keyword, "nameserver") != 0)
         return;
     char *address = next_word(&line);
-    if (address != NULL && is_address(address) && plan->nameservers.count < NAMESERVERS_MAX)
-        string_list_append(&plan->nameservers, address);
+    if (address == NULL || !is_address(address))
+        return;
+    struct string_list *servers =
+        strcmp(address, BROKER_ENGINE_NAMESERVER) == 0 ? &plan->engine_nameservers : &plan->nameservers;
+    if (servers->count < (servers == &plan->nameservers ? NAMESERVERS_MAX : 1))
+        string_list_append(servers, address);
 }
 
 void broker_plan_read_resolver(struct broker_plan *plan, const char *text, size_t length) {

@@ -1,6 +1,6 @@
-/* Names to addresses: the hosts file's entries first, then the nameservers through c-ares, whose sockets are
- * in the loop. Only questions and their sockets are c-ares's: its reading of answers needs getservbyname,
- * which no static program may have. */
+/* Names to addresses: the hosts file's entries first, then the engine's own name server, then the nameservers
+ * through c-ares, whose sockets are in the loop. Only questions and their sockets are c-ares's: its reading
+ * of answers needs getservbyname, which no static program may have. */
 #include <ares.h>
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,6 +12,7 @@
 #include <sys/time.h>
 
 #include "base/memory.h"
+#include "broker/engine_names.h"
 #include "broker/parts.h"
 
 #define TIMEOUT_MS 2000
@@ -23,8 +24,6 @@
  * owner. */
 #define REMEMBERED_MAX_MS 30000
 #define REMEMBERED_NAMES 64
-#define TYPE_A 1
-#define TYPE_AAAA 28
 #define CLASS_IN 1
 
 /* One of c-ares's sockets. */
@@ -63,6 +62,8 @@ struct resolve_request {
     int status;
     uint32_t ttl;
     char name[HOST_NAME_SIZE];
+    bool asks_engine; /* then nothing is owed yet */
+    struct engine_question engine;
 };
 
 /* What one question's callback gets. */
@@ -76,59 +77,6 @@ struct question {
 int ares__is_onion_domain(const char *name);
 int ares__is_onion_domain(const char *name) {
     return text_ends_with(name, ".onion") || text_ends_with(name, ".onion.");
-}
-
-/* -- answers -- */
-
-/* The place behind a name, 0 when it does not end in time. */
-static size_t name_end(const uint8_t *bytes, size_t length, size_t at) {
-    while (at < length) {
-        uint8_t label = bytes[at];
-        if (label == 0)
-            return at + 1;
-        if ((label & 0xc0) == 0xc0)
-            return at + 2 <= length ? at + 2 : 0;
-        if ((label & 0xc0) != 0)
-            return 0;
-        at += 1u + label;
-    }
-    return 0;
-}
-
-static unsigned read_be16(const uint8_t *bytes) {
-    return (unsigned)bytes[0] << 8 | bytes[1];
-}
-
-size_t resolve_parse_answer(const uint8_t *bytes, size_t length, int family, struct address *out,
-                            size_t capacity, uint32_t *ttl) {
-    if (length < 12 || (bytes[3] & 0x0f) != 0)
-        return 0;
-    size_t at = 12, count = 0;
-    for (unsigned questions = read_be16(bytes + 4); questions > 0; questions--) {
-        at = name_end(bytes, length, at);
-        if (at == 0 || length - at < 4)
-            return 0;
-        at += 4;
-    }
-    for (unsigned answers = read_be16(bytes + 6); answers > 0 && count < capacity; answers--) {
-        at = name_end(bytes, length, at);
-        if (at == 0 || length - at < 10)
-            break;
-        unsigned type = read_be16(bytes + at), class = read_be16(bytes + at + 2);
-        size_t size = read_be16(bytes + at + 8);
-        uint32_t lives = (uint32_t)read_be16(bytes + at + 4) << 16 | read_be16(bytes + at + 6);
-        *ttl = lives < *ttl ? lives : *ttl;
-        at += 10;
-        if (size > length - at)
-            break;
-        if (class == CLASS_IN && ((type == TYPE_A && family == AF_INET && size == 4) ||
-                                  (type == TYPE_AAAA && family == AF_INET6 && size == 16))) {
-            out[count] = (struct address){.family = family};
-            memcpy(out[count++].bytes, bytes + at, size);
-        }
-        at += size;
-    }
-    return count;
 }
 
 /* -- c-ares in the loop -- */
@@ -249,6 +197,8 @@ struct error *resolver_make(struct broker *broker, struct resolver **out) {
 
 /* -- requests -- */
 
+static const char no_server[] = "there is no nameserver to ask";
+
 /* The place of a name, or the one that is to be forgotten first. */
 static struct remembered *remembered_place(struct resolver *resolver, const char *name) {
     struct remembered *place = &resolver->remembered[0];
@@ -279,8 +229,8 @@ static void request_finish(struct resolve_request *request) {
     request->over = true;
     remember(request);
     timer_clear(request->resolver->broker->loop, &request->patience);
-    request->done(request->data, request->addresses, request->count,
-                  request->count > 0 ? NULL : ares_strerror(request->status));
+    const char *failure = request->resolver->has_servers ? ares_strerror(request->status) : no_server;
+    request->done(request->data, request->addresses, request->count, request->count > 0 ? NULL : failure);
 }
 
 static void patience_ring(struct timer *timer) {
@@ -326,8 +276,35 @@ static size_t entries_find(const struct broker_plan *plan, const char *name, str
 static void ask(struct resolve_request *request, const char *name, int family) {
     struct question *question = memory_zeroed(sizeof *question);
     *question = (struct question){.request = request, .family = family};
-    ares_query(request->resolver->channel, name, CLASS_IN, family == AF_INET ? TYPE_A : TYPE_AAAA, answered,
-               question);
+    ares_query(request->resolver->channel, name, CLASS_IN,
+               family == AF_INET ? RESOLVE_TYPE_A : RESOLVE_TYPE_AAAA, answered, question);
+}
+
+static void ask_nameservers(struct resolve_request *request) {
+    if (!request->resolver->has_servers) {
+        request_finish(request);
+        loop_free_later(request->resolver->broker->loop, request);
+        return;
+    }
+    request->owed = 2;
+    ask(request, request->name, AF_INET6);
+    ask(request, request->name, AF_INET);
+    set_timer(request->resolver);
+}
+
+/* What the engine's server knows is asked for anew each time: containers come and go. */
+static void engine_answered(struct engine_question *question, const struct address *addresses, size_t count) {
+    struct resolve_request *request = OWNER_OF(question, struct resolve_request, engine);
+    request->asks_engine = false;
+    if (count == 0) {
+        ask_nameservers(request);
+        return;
+    }
+    memcpy(request->addresses, addresses, count * sizeof *addresses);
+    request->count = count;
+    request->ttl = 0;
+    request_finish(request);
+    loop_free_later(request->resolver->broker->loop, request);
 }
 
 void resolve_begin(struct resolver *resolver, const char *name, resolve_function done, void *data,
@@ -335,8 +312,8 @@ void resolve_begin(struct resolver *resolver, const char *name, resolve_function
     *out = NULL;
     struct address known[RESOLVE_ADDRESSES_MAX] = {0};
     size_t count = entries_find(resolver->broker->plan, name, known, RESOLVE_ADDRESSES_MAX);
-    if (count > 0 || !resolver->has_servers) {
-        done(data, known, count, count > 0 ? NULL : "there is no nameserver to ask");
+    if (count > 0) {
+        done(data, known, count, NULL);
         return;
     }
     const struct remembered *before = remembered_place(resolver, name);
@@ -346,16 +323,19 @@ void resolve_begin(struct resolver *resolver, const char *name, resolve_function
         return;
     }
     struct resolve_request *request = memory_zeroed(sizeof *request);
-    *request = (struct resolve_request){
-        .resolver = resolver, .done = done, .data = data, .owed = 2, .ttl = UINT32_MAX};
+    *request = (struct resolve_request){.resolver = resolver, .done = done, .data = data, .ttl = UINT32_MAX};
     snprintf(request->name, sizeof request->name, "%s", name);
     *out = request; /* before an answer can come; whoever is called back forgets it */
-    ask(request, name, AF_INET6);
-    ask(request, name, AF_INET);
-    set_timer(resolver);
+    request->asks_engine = engine_names_ask(&request->engine, resolver->broker, name, engine_answered);
+    if (!request->asks_engine)
+        ask_nameservers(request);
 }
 
 void resolve_cancel(struct resolve_request *request) {
     request->over = true;
     timer_clear(request->resolver->broker->loop, &request->patience);
+    if (request->asks_engine) {
+        engine_names_cancel(&request->engine);
+        loop_free_later(request->resolver->broker->loop, request);
+    }
 }

@@ -165,6 +165,25 @@ static const struct resolver_file {
 } files[] = {{"/etc/resolv.conf", "resolv.conf", broker_plan_read_resolver},
              {"/etc/hosts", "hosts", broker_plan_read_hosts}};
 
+/* Of the runtime's own file. Where it runs in a container of Docker's itself, Docker's name server is to it,
+ * and to a broker that dials from there, one like others; in the container's namespace it is not that one. */
+static void own_read_into(struct broker_plan *plan, const struct resolver_file *file) {
+    struct string_list engine = plan->engine_nameservers;
+    plan->engine_nameservers = (struct string_list){0};
+    (void)file_read_into(plan, file->path, file->reader);
+    if (plan->uplink == BROKER_UPLINK_HOST)
+        string_list_append_all(&plan->nameservers, &plan->engine_nameservers);
+    string_list_free(&plan->engine_nameservers);
+    plan->engine_nameservers = engine;
+}
+
+/* Docker's name server alone, as the second container of a network namespace finds it at create, knows
+ * nobody but the containers. */
+static void servers_complete(struct broker_plan *plan) {
+    if (plan->nameservers.count == 0 && plan->engine_nameservers.count > 0)
+        own_read_into(plan, &files[0]);
+}
+
 static void plan_begin(const struct policy *policy, struct broker_plan *out) {
     bool host = policy->uplink == POLICY_UPLINK_HOST;
     *out = (struct broker_plan){.uplink = host ? BROKER_UPLINK_HOST : BROKER_UPLINK_CONTAINER};
@@ -179,7 +198,8 @@ static void plan_make(const struct policy *policy, const struct hardened *harden
     string_list_append_all(&out->aliases, aliases);
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (host || !mounted_read_into(out, hardened, files[i].path, files[i].reader))
-            (void)file_read_into(out, files[i].path, files[i].reader);
+            own_read_into(out, &files[i]);
+    servers_complete(out);
 }
 
 struct error *network_broker_start(const struct policy *policy, const struct hardened *hardened,
@@ -204,34 +224,45 @@ static bool seen_read(int root, const char *path, struct text *out) {
            (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0 && text_read(fd, out);
 }
 
-/* Docker's own name server, 127.0.0.11, asks on for names that it does not know from the container's
- * namespace: the wall turns such a question back to the broker. So the servers that were there at create
- * stay. */
-static bool leads_back(const struct resolver_file *file, const struct text *seen) {
-    broker_plan_owned struct broker_plan plan = {0};
-    if (file->reader == broker_plan_read_resolver)
-        broker_plan_read_resolver(&plan, text_string(seen), seen->length);
-    bool found = false;
-    for (size_t i = 0; i < plan.nameservers.count; i++)
-        found = found || text_starts_with(plan.nameservers.items[i], "127.");
-    return found;
+/* What the file says by now; false where that is nothing new, or does not count. A server at loopback is
+ * reached from the container's namespace, and there the wall turns what it asks on back to the broker: so the
+ * servers that were there at create stay, and Docker's own is asked before them. */
+static bool text_merge(const struct resolver_file *file, const struct text *seen, const struct text *kept,
+                       struct text *out) {
+    static const char engine[] = "nameserver " BROKER_ENGINE_NAMESERVER "\n";
+    broker_plan_owned struct broker_plan now = {0}, before = {0};
+    if (strcmp(text_string(seen), text_string(kept)) == 0)
+        return false;
+    if (file->reader == broker_plan_read_resolver) {
+        broker_plan_read_resolver(&now, text_string(seen), seen->length);
+        broker_plan_read_resolver(&before, text_string(kept), kept->length);
+    }
+    bool leads_back = now.engine_nameservers.count > 0;
+    for (size_t i = 0; i < now.nameservers.count; i++)
+        leads_back = leads_back || text_starts_with(now.nameservers.items[i], "127.");
+    if (!leads_back)
+        text_append_bytes(out, text_string(seen), seen->length);
+    else if (now.engine_nameservers.count > before.engine_nameservers.count)
+        text_format(out, "%s%s", engine, text_string(kept));
+    else
+        return false;
+    return true;
 }
 
 /* Keeps the text if it is another one by now. */
 static struct error *kept_refresh(const struct container *container, int root,
                                   const struct resolver_file *file, bool *changed) {
-    text_owned struct text kept = {0}, seen = {0};
+    text_owned struct text kept = {0}, seen = {0}, merged = {0};
     struct error *error = file_read(container->directory, file->kept, RESOLVER_BYTES_MAX * 2, &kept);
     if (error != NULL && error->number == ENOENT) {
         error_ignore(error); /* nothing was mounted: the runtime's own counts */
         return NULL;
     }
     TRY(error);
-    if (!seen_read(root, file->path, &seen) || strcmp(text_string(&seen), text_string(&kept)) == 0 ||
-        leads_back(file, &seen))
+    if (!seen_read(root, file->path, &seen) || !text_merge(file, &seen, &kept, &merged))
         return NULL;
     *changed = true;
-    return file_replace(container->directory, file->kept, text_string(&seen), seen.length, 0600);
+    return file_replace(container->directory, file->kept, text_string(&merged), merged.length, 0600);
 }
 
 struct error *network_resolver_refresh(const struct container *container, int init) {
@@ -289,10 +320,11 @@ struct error *network_plan_again(int state_directory, const struct policy *polic
         if (!missing)
             files[i].reader(&mounted, text_string(&kept), kept.length);
         if (missing || host)
-            (void)file_read_into(out, files[i].path, files[i].reader);
+            own_read_into(out, &files[i]);
         else
             files[i].reader(out, text_string(&kept), kept.length);
     }
+    servers_complete(out);
     aliases_add(policy, &mounted, &out->aliases);
     return NULL;
 }

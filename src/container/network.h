@@ -42,8 +42,8 @@ fallible network_broker_start(const struct policy *policy, const struct hardened
  * able to write to it: for a policy that comes later. Nothing is kept where nothing is mounted. */
 fallible network_resolver_store(int state_directory, const struct hardened *hardened);
 /* At `start`: podman 5 writes these files when pasta has made the network, after create. If they have
- * changed, the broker is told before the workload runs. A server at 127.*, as Docker names, does not count.
- * `init`: its pidfd. */
+ * changed, the broker is told before the workload runs. A server at 127.* does not count; Docker's own is
+ * asked before those of create. `init`: its pidfd. */
 fallible network_resolver_refresh(const struct container *container, int init);
 /* The broker's plan of a container that is there, under this policy, from what was kept. out->names and
  * out->generation are the caller's to set. */

@@ -156,3 +156,30 @@ void link_list_free(struct link_list *list) {
     free(list->items);
     *list = (struct link_list){0};
 }
+
+static struct error *neighbour_collect(uint16_t type, const uint8_t *payload, size_t length, void *data) {
+    bool *neighbour = data;
+    struct rtmsg route;
+    if (type != RTM_NEWROUTE || length < NLMSG_ALIGN(sizeof route))
+        return NULL;
+    memcpy(&route, payload, sizeof route);
+    struct netlink_attribute table[RTA_VIA + 1];
+    netlink_attributes(payload + NLMSG_ALIGN(sizeof route), length - NLMSG_ALIGN(sizeof route), table,
+                       RTA_VIA);
+    *neighbour = route.rtm_type == RTN_UNICAST && table[RTA_GATEWAY].value == NULL &&
+                 table[RTA_VIA].value == NULL && netlink_get_u32(table[RTA_OIF]) > LOOPBACK_INDEX;
+    return NULL;
+}
+
+struct error *routes_is_neighbour(int family, const uint8_t *address, bool *out) {
+    fd_owned int socket = -1;
+    *out = false;
+    TRY(netlink_open(NETLINK_ROUTE, &socket));
+    netlink_batch_owned struct netlink_batch batch = {0};
+    unsigned char length = family == AF_INET ? 4 : 16;
+    struct rtmsg route = {.rtm_family = (unsigned char)family, .rtm_dst_len = (unsigned char)(8 * length)};
+    netlink_message_begin(&batch, RTM_GETROUTE, 0, &route, sizeof route, "route");
+    netlink_put(&batch, RTA_DST, address, length);
+    netlink_message_end(&batch);
+    return netlink_query(socket, &batch, neighbour_collect, out, "look up");
+}

@@ -34,3 +34,6 @@ fallible routes_loopback_up(void);
 fallible routes_local_add(void);
 /* Takes them out again; absent is fine. */
 fallible routes_local_remove(void);
+
+/* Whether an address is that of a neighbour: reached by an interface other than lo, without a gateway. */
+fallible routes_is_neighbour(int family, const uint8_t *address, bool *out);

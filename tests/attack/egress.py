@@ -91,6 +91,9 @@ attempts({
     "good_name_case": (question(b"aLLowed.TEST"),),
     "two_questions": (question(b"allowed.test", count=2) + question(b"evil.test")[12:],),
     "keys_of_allowed": (question(b"allowed.test", 65),),  # HTTPS: would hold an ECH configuration
+    "text_of_allowed": (question(b"allowed.test", 16),),
+    "services_of_allowed": (question(b"allowed.test", 33),),
+    "mail_of_allowed": (question(b"allowed.test", 15),),
 }, ask)
 
 

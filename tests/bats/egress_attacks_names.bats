@@ -7,7 +7,8 @@ setup_file() {
     # shellcheck disable=SC2086 # one word an address
     far_begin $FAR_PUBLIC 5.6.7.9 $FAR_METADATA $FAR_PRIVATE
     far_resolver 127.0.0.1
-    far_names --txt-record=c2VjcmV0.{evil,allowed}.test,told --txt-record=c2VjcmV0.wild.test,told \
+    far_names --txt-record=c2VjcmV0.{evil,allowed}.test,told --txt-record=c2VjcmV0.wild.test,told --txt-record=allowed.test,told \
+        --srv-host=allowed.test,evil.test,443 --mx-host=allowed.test,evil.test,1 \
         --address=/{allowed,evil}.test/1.2.3.4 --address=/{allowed,evil}.test/2001:db8::1 --address=/{,evil}wild.test/1.2.3.4 \
         --address=/private.test/10.0.0.1 --address=/loopback.test/127.0.0.1 --address=/metadata.google.internal/169.254.169.254 \
         --address=/metadata.test/169.254.169.254 --address=/mapped.test/::ffff:10.0.0.1 --address=/nat64.test/64:ff9b::a9fe:a9fe \
@@ -69,6 +70,9 @@ address_below_wildcard      worked  worked    -  # and has an address here
 wildcard_itself             worked  nxdomain  any:dns.name.not_allowed:wild.test
 wildcard_as_a_tail          worked  nxdomain  any:dns.name.not_allowed:evilwild.test
 keys_of_allowed             worked  nodata    -
+text_of_allowed             worked  nodata    -
+services_of_allowed         worked  nodata    -
+mail_of_allowed             worked  nodata    -
 ROWS
     # Nothing of it went on to a name server, which does write down what it is asked.
     run cat "$FAR_WORK/queries.before"

@@ -34,6 +34,20 @@ static void reads_resolver_and_hosts(void **state) {
     assert_int_equal(plan.entries[2].names.count, 0);
 }
 
+/* Docker's own is asked apart, and takes no other one's place. */
+static void tells_the_engines_own_nameserver_from_the_others(void **state) {
+    static const char resolver[] = "nameserver 127.0.0.11\nnameserver 192.0.2.1\nnameserver 192.0.2.2\n"
+                                   "nameserver fe80::1%eth0\nnameserver 127.0.0.11\n";
+    broker_plan_owned struct broker_plan plan = {0};
+    (void)state;
+    broker_plan_read_resolver(&plan, resolver, sizeof resolver - 1);
+    assert_int_equal(plan.engine_nameservers.count, 1);
+    assert_string_equal(plan.engine_nameservers.items[0], "127.0.0.11");
+    assert_int_equal(plan.nameservers.count, 3);
+    assert_string_equal(plan.nameservers.items[0], "192.0.2.1");
+    assert_string_equal(plan.nameservers.items[2], "fe80::1%eth0");
+}
+
 /* A question for x.y and two answers: a CNAME by a pointer, and an address. */
 static const uint8_t answer[] = {
     0,    1,  0x81, 0x80, 0, 1, 0, 2, 0, 0,  0, 0, 1,    'x', 1, 'y', 0, 0, 1, 0, 1, /* question */
@@ -71,6 +85,36 @@ static void answers_that_end_early_give_nothing(void **state) {
     assert_int_equal(resolve_parse_answer(failed, sizeof failed, AF_INET, found, 4, &ttl), 0);
 }
 
+static void writes_questions_and_knows_their_answers(void **state) {
+    uint8_t question[RESOLVE_QUESTION_MAX];
+    char longest[256] = "";
+    (void)state;
+    size_t length = resolve_write_question("x.y", 1, AF_INET, question);
+    /* That of the answer above, but for the flags and the number of answers. */
+    assert_int_equal(length, 21);
+    assert_memory_equal(question, answer, 2);
+    assert_memory_equal(question + 12, answer + 12, 9);
+    assert_true(resolve_is_answer(answer, sizeof answer, question, length));
+    for (size_t cut = 0; cut < length; cut++)
+        assert_false(resolve_is_answer(answer, cut, question, length));
+    assert_false(resolve_is_answer(question, length, question, length));
+    for (size_t place = 0; place < length; place++) {
+        uint8_t other[sizeof answer];
+        memcpy(other, answer, sizeof answer);
+        other[place] ^= 0x82; /* of the flags: neither an answer, or truncated; of the rest: another */
+        if (place != 3 && (place < 6 || place >= 12))
+            assert_false(resolve_is_answer(other, sizeof other, question, length));
+    }
+    length = resolve_write_question("x.y", 1, AF_INET6, question);
+    assert_false(resolve_is_answer(answer, sizeof answer, question, length));
+    for (size_t i = 0; i < 253; i++)
+        longest[i] = i % 64 == 63 ? '.' : 'a';
+    assert_int_equal(resolve_write_question(longest, 1, AF_INET, question), sizeof question);
+    longest[253] = 'a';
+    assert_int_equal(resolve_write_question(longest, 1, AF_INET, question), 0);
+    assert_int_equal(resolve_write_question("x..y", 1, AF_INET, question), 0);
+}
+
 static void filter_has_no_way_out(void **state) {
     static const char *const never[] = {"open",        "openat",
                                         "openat2",     "execve",
@@ -101,6 +145,8 @@ int main(void) {
         cmocka_unit_test(reads_resolver_and_hosts),
         cmocka_unit_test(takes_addresses_of_an_answer),
         cmocka_unit_test(answers_that_end_early_give_nothing),
+        cmocka_unit_test(tells_the_engines_own_nameserver_from_the_others),
+        cmocka_unit_test(writes_questions_and_knows_their_answers),
         cmocka_unit_test(filter_has_no_way_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
