@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "cli/log_parts.h"
 #include "cli/options.h"
+#include "record/reasons.h"
 
 #define FOLLOW_MS 100
 
@@ -29,7 +30,7 @@ struct log_filter {
 struct log_options {
     struct log_choice choice;
     struct log_filter filter;
-    bool follow, json, summary, exit_code;
+    bool follow, json, summary, exit_code, reasons;
 };
 
 /* -- options -- */
@@ -103,6 +104,7 @@ static struct error *parse_options(int argc, char **argv, struct log_options *op
         {"run", 0, OPTION_VALUE, &filter->run, "only records of this run id"},
         {"since", 0, OPTION_VALUE, &filter->since, "only from then on: 10m, 2h, \"2026-11-30 14:05\""},
         {"exit-code", 0, OPTION_FLAG, &options->exit_code, "exit status 3 when there is a denial"},
+        {"reasons", 0, OPTION_FLAG, &options->reasons, "the reason codes, and what each means"},
         {"log-dir", 0, OPTION_VALUE, &options->choice.directory, "where the logs are"},
         {NULL, 0, OPTION_FLAG, NULL, NULL},
     };
@@ -114,10 +116,26 @@ static struct error *parse_options(int argc, char **argv, struct log_options *op
     }
     for (int i = first; i < argc; i++)
         string_list_append(&options->choice.names, argv[i]);
+    if (options->reasons)
+        return first == argc && !last && !all ? NULL : usage_error("--reasons reads no log");
     if (last && all)
         return usage_error("either --last or --all");
     options->choice.which = last ? LOG_LAST : all ? LOG_ALL : LOG_NAMED;
     return check_options(options);
+}
+
+static struct error *written(void) {
+    if (fflush(stdout) != 0)
+        return error_system(errno, "write", "the standard output");
+    return NULL;
+}
+
+static struct error *print_reasons(void) {
+    size_t count;
+    const struct record_reason *reasons = record_reasons(&count);
+    for (size_t i = 0; i < count; i++)
+        printf("%-26s %s\n", reasons[i].code, reasons[i].meaning);
+    return written();
 }
 
 /* -- reading -- */
@@ -216,12 +234,6 @@ static struct error *read_to_end(struct sources *sources) {
     }
 }
 
-static struct error *written(void) {
-    if (fflush(stdout) != 0)
-        return error_system(errno, "write", "the standard output");
-    return NULL;
-}
-
 static bool all_ended(const struct sources *sources) {
     for (size_t i = 0; i < sources->count; i++)
         if (!sources->items[i].ended)
@@ -296,7 +308,9 @@ struct error *log_command(int argc, char **argv, int *exit_status) {
     *exit_status = 0;
     bool help;
     struct error *error = parse_options(argc, argv, &options, &help);
-    if (error == NULL && !help)
+    if (error == NULL && !help && options.reasons)
+        error = print_reasons();
+    else if (error == NULL && !help)
         error = run_command(&options, exit_status);
     string_list_free(&options.choice.names);
     return error;

@@ -185,3 +185,12 @@ log() { run "$PINFOLD" log --log-dir "$D" "$@"; }
     log ''
     ended 1 "expected a container's ID"
 }
+
+@test "--reasons: each reason code with its meaning, and no log" {
+    run "$PINFOLD" log --reasons
+    ended 0
+    matches "$output" $'\nfs.decoy.opened +a fake key was opened'
+    is "$(awk '{ print $1 }' <<<"$output" | sort | uniq -d)" ""
+    log --reasons a
+    ended 1 "--reasons reads no log"
+}

@@ -1,6 +1,6 @@
 #!/bin/bash
 # A test that a document names must be there: `file.bats`: "start of its name", "start of another" in docs/*.md; a unit
-# test is `test_x.c`: "function".
+# test is `test_x.c`: "function". What is generated in a document must be what would be generated.
 top=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$top" || exit 1
 
@@ -30,6 +30,8 @@ while IFS=: read -r document line text; do
     done
 done < <(grep -nE '`([a-z_/]+\.bats|test_[a-z_]+\.c)`' docs/*.md)
 
-echo 1..1
+echo 1..2
 if [ ${#bad[@]} = 0 ] && [ $number -gt 0 ]; then echo "ok 1 - the tests that documents name are there"; else
     printf '# %s\n' "$number names" "${bad[@]}"; echo "not ok 1 - the tests that documents name are there"; fi
+if changes=$(tests/update-reasons --check); then echo "ok 2 - the reason codes of docs/log.md are those of src/record/reasons.c"; else
+    sed 's/^/# /' <<<"$changes"; echo "not ok 2 - the reason codes of docs/log.md are those of src/record/reasons.c (tests/update-reasons writes them)"; fi
