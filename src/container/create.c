@@ -423,6 +423,7 @@ static struct error *warden_begin(struct creation *creation) {
                                .init_pid = creation->pid,
                                .network_open = hardened->reached_observed,
                                .network_unobserved = !creation->prepared.policy->observe_network,
+                               .mutations_judged = hardened->files_observer == FILES_BY_SECCOMP,
                                .rules = {.denied = hardened->denied, .observed = hardened->observed}};
     if (creation->broker_channel[0] >= 0) {
         plan.hosts = creation->prepared.policy->allowed_hosts.values;

@@ -192,6 +192,22 @@ static void network_add(struct enforcement *out, const struct hardened *hardened
                       "an nf_tables input chain: loopback and answers alone come in");
 }
 
+/* What tells of denied accesses to files; what denies them is in force without it. */
+static void observer_add(struct enforcement *out, const struct hardened *hardened,
+                         const struct policy *policy) {
+    static const char name[] = "denied file calls";
+    if (policy->observe_files == POLICY_OBSERVER_OFF)
+        mechanism_add(out, name, "off", "observe.files: false: they are denied, and not recorded");
+    else if (hardened->files_observer == FILES_UNOBSERVED)
+        mechanism_add(out, name, "unavailable",
+                      "the container's only seccomp listener is the engine's agent's: they are denied, and "
+                      "not recorded");
+    else
+        mechanism_add(out, name, "enforced",
+                      "seccomp: the warden is asked about each call that would change a file, answers those "
+                      "that are denied, and records them");
+}
+
 static void mechanisms_add(struct enforcement *out, const struct hardened *hardened,
                            const struct policy *policy, const struct facts *facts) {
     static const char learning_how[] =
@@ -217,6 +233,7 @@ static void mechanisms_add(struct enforcement *out, const struct hardened *harde
     else
         mechanism_or_degraded(out, hardened, "system calls", "linux.seccomp",
                               "a seccomp filter denies; a user notification records");
+    observer_add(out, hardened, policy);
     memory_owned char *capabilities =
         text_formatted("%zu are left in the bounding set", list_length(config->process));
     mechanism_add(out, "capabilities", "enforced", capabilities);

@@ -79,7 +79,7 @@ static struct error *look_and_harden(const char *bundle, struct prepared *out) {
     TRY(harden(out->config, out->policy, out->facts, &out->hardened));
     if (fault_without("reading") && out->hardened->observed != NULL) {
         oci_seccomp_free(out->hardened->observed);
-        out->hardened->observed = harden_seccomp_observed(false);
+        out->hardened->observed = harden_seccomp_observed(OBSERVED_MUTATIONS);
     }
     return lsm_check(out->hardened->config->process, out->hardened->config->linux_config);
 }

@@ -55,6 +55,9 @@ struct decoy {
     const char *content; /* fake, static text */
 };
 
+/* What records denied accesses to files. */
+enum files_observer { FILES_UNOBSERVED, FILES_BY_SECCOMP };
+
 #define HARDEN_INSIDE_DIRECTORY RECORD_INSIDE_DIRECTORY
 #define HARDEN_INSIDE_FILE HARDEN_INSIDE_DIRECTORY "/denials.jsonl"
 
@@ -76,7 +79,8 @@ struct hardened {
     bool inside; /* the container has HARDEN_INSIDE_DIRECTORY */
     struct oci_seccomp
         *denied; /* rules with SCMP_ACT_NOTIFY and errnoRet: calls that are denied and recorded */
-    struct oci_seccomp *observed; /* rules with SCMP_ACT_NOTIFY: mutating file calls, judged by the warden */
+    enum files_observer files_observer;
+    struct oci_seccomp *observed; /* rules with SCMP_ACT_NOTIFY: file calls that the warden is asked about */
     struct change *changes;
     size_t changes_count;
 };

@@ -145,12 +145,15 @@ static const struct row observed_rows[] = {
     {.calls = "openat2 creat"},
     {.calls = "mkdir mkdirat mknod mknodat symlink symlinkat link linkat"},
     {.calls = "unlink unlinkat rmdir rename renameat renameat2"},
-    {.calls = "chmod fchmodat fchmodat2 chown lchown fchownat chown32 lchown32"},
     {.calls = "utime utimes"},
     {.calls = "utimensat utimensat_time64 futimesat", .when = {{IS_NOT, 1, VALUES(0)}}},
     {.calls = "truncate truncate64"},
     {.calls = "setxattr lsetxattr setxattrat removexattr lremovexattr removexattrat"},
 };
+
+/* Also asked about for the container's view of its denials, whose owner and mode stay as they are. */
+static const struct row owner_row = {.calls =
+                                         "chmod fchmodat fchmodat2 chown lchown fchownat chown32 lchown32"};
 
 /* What Landlock is asked about when a policy says what may be read. */
 static const struct row reading_row = {.calls = "open openat execve execveat"};
@@ -272,18 +275,46 @@ bool harden_seccomp_has_agent(const struct oci_seccomp *profile) {
     return false;
 }
 
+/* Where everything may be read, as by default, nobody waits for a look at it. And what is not observed at all
+ * costs nothing but for chown and chmod, where those of the container's view are to be passed over. */
+static void observe(const struct policy *policy, struct hardened *hardened) {
+    hardened->files_observer =
+        policy->observe_files == POLICY_OBSERVER_OFF ? FILES_UNOBSERVED : FILES_BY_SECCOMP;
+    unsigned calls = hardened->inside ? OBSERVED_OWNERS : 0;
+    if (hardened->files_observer == FILES_BY_SECCOMP)
+        calls |= OBSERVED_MUTATIONS;
+    if (hardened->files_observer == FILES_BY_SECCOMP && hardened->access != NULL && hardened->access->reads)
+        calls |= OBSERVED_READS;
+    hardened->observed = harden_seccomp_observed(calls);
+}
+
+/* The observer that is written has no listener. */
+static fallible observer_must_not(const struct policy *policy, const char *agent) {
+    static const char key[] = "observe.files";
+    if (policy->origins[POLICY_OBSERVE_FILES] == NULL || policy->observe_files == POLICY_OBSERVER_AUTO ||
+        policy->observe_files == POLICY_OBSERVER_OFF ||
+        string_list_contains(&policy->best_effort.values, key))
+        return NULL;
+    return error_new(
+        ERROR_UNAVAILABLE,
+        "observe.files, written in %s, needs the container's only seccomp listener, which the "
+        "agent at %s gets (linux.seccomp.listenerPath); take the line out, or let it be missing: "
+        "enforcement: {best_effort: [%s]}",
+        policy_origin(policy, POLICY_OBSERVE_FILES), agent, key);
+}
+
 /* A process can have one listener, and who wrote a listenerPath wants that one. What it answers cannot widen
  * the sandbox: the denied calls come before the profile in the filter, so they are never asked about. What
  * is lost is their records, and those of writes to read-only places. */
-void harden_seccomp(const struct policy *policy, struct hardened *hardened) {
+struct error *harden_seccomp(const struct policy *policy, struct hardened *hardened) {
     const struct oci_seccomp *profile =
         hardened->config->linux_config != NULL ? hardened->config->linux_config->seccomp : NULL;
     if (!harden_seccomp_has_agent(profile)) {
         hardened->denied = harden_seccomp_denied(policy);
-        /* Where everything may be read, as by default, nobody waits for a look at it. */
-        hardened->observed = harden_seccomp_observed(hardened->access != NULL && hardened->access->reads);
-        return;
+        observe(policy, hardened);
+        return NULL;
     }
+    TRY(observer_must_not(policy, profile->listener_path));
     hardened->denied = harden_seccomp_denied_silently(policy);
     harden_note(hardened, CHANGE_DEGRADED, "linux.seccomp.listenerPath", profile->listener_path,
                 "mechanism.degraded", "built-in: seccomp observer", NULL,
@@ -291,13 +322,18 @@ void harden_seccomp(const struct policy *policy, struct hardened *hardened) {
                 "read-only places and reads that the policy does not grant still fail, but are not recorded "
                 "one by one.",
                 profile->listener_path);
+    return NULL;
 }
 
-struct oci_seccomp *harden_seccomp_observed(bool reads) {
+struct oci_seccomp *harden_seccomp_observed(unsigned calls) {
+    if (calls == 0)
+        return NULL;
     struct oci_seccomp *document = document_new();
-    if (reads)
+    if ((calls & OBSERVED_READS) != 0)
         document_add_row(document, &reading_row);
-    for (size_t i = 0; i < sizeof observed_rows / sizeof *observed_rows; i++)
+    document_add_row(document, &owner_row);
+    for (size_t i = 0; (calls & OBSERVED_MUTATIONS) != 0 && i < sizeof observed_rows / sizeof *observed_rows;
+         i++)
         document_add_row(document, &observed_rows[i]);
     return document;
 }

@@ -22,9 +22,14 @@ struct oci_seccomp *harden_seccomp_denied_silently(const struct policy *policy);
 /* Whether the profile (or NULL) sends a listener to an agent of the user's: listenerPath and a rule that
  * notifies. */
 bool harden_seccomp_has_agent(const struct oci_seccomp *profile);
-/* Mutating file calls (open for writing, create, rename, unlink, chmod, ...), for the observer. `reads`: also
- * every other open, and execve. */
-struct oci_seccomp *harden_seccomp_observed(bool reads);
+/* What the warden is asked about and lets through or answers itself; the sum of them. */
+enum observed_calls {
+    OBSERVED_MUTATIONS = 1, /* open for writing, create, rename, unlink, chmod, ... */
+    OBSERVED_OWNERS = 2,    /* chown and chmod alone, a part of the former */
+    OBSERVED_READS = 4,     /* every other open, and execve */
+};
+/* These calls as a document like the former; NULL for none. */
+struct oci_seccomp *harden_seccomp_observed(unsigned calls);
 /* Why the first rule for this call is there, half a sentence for `pinfold why`; NULL for a call without a
  * rule. */
 const char *harden_seccomp_reason(const char *call);

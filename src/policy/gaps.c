@@ -16,7 +16,7 @@ static bool asks(const struct policy *policy, enum policy_key key) {
     case POLICY_PROCESSES_GPU:
         return policy->gpu;
     case POLICY_OBSERVE_FILES:
-        return policy->observe_files == POLICY_SWITCH_OFF;
+        return policy->observe_files == POLICY_OBSERVER_BPF;
     case POLICY_OBSERVE_PROCESSES:
         return policy->observe_processes;
     case POLICY_LOG_FILE:
@@ -41,8 +41,7 @@ static const char *const mechanisms[POLICY_KEY_COUNT] = {
     [POLICY_LIMITS_OUTPUT] = "a count of output, which this version does not keep",
     [POLICY_LIMITS_SCRATCH] = "sizes of scratch places, which this version does not set",
     [POLICY_OBSERVE_FILES] =
-        "a seccomp filter without the observer of file calls, which this version does not "
-        "make",
+        "a BPF program that sees every denied file call, which this version does not have",
     [POLICY_OBSERVE_PROCESSES] = "an observer of executions, which this version does not have",
     [POLICY_LOG_FILE] = "records without a file, which this version does not make",
     [POLICY_LOG_KEEP] = "tidying of old logs, which is logrotate's in this version",

@@ -9,6 +9,7 @@ static const char *const mode_words[] = {"none", "allowlist", "open", NULL};
 static const char *const uplink_words[] = {"container", "auto", "host", NULL};
 static const char *const denied_words[] = {"stop", "block_and_log", "log_only", NULL};
 static const char *const switch_words[] = {"true", "auto", "false", NULL};
+static const char *const observer_words[] = {"true", "bpf", "seccomp", "auto", "false", NULL};
 
 #define KEY(key, kind, member, narrowness, line, ...)                                                        \
     {                                                                                                        \
@@ -87,8 +88,9 @@ const struct policy_key_info policy_keys[POLICY_KEY_COUNT] = {
         KEY("on_denied_action", WORD, on_denied_action, LOWER,
             "what a denied action does: end the container, fail and be recorded, or only be recorded",
             .words = denied_words),
-    [POLICY_OBSERVE_FILES] = KEY("observe.files", WORD, observe_files, LOWER,
-                                 "whether denied file accesses are recorded", .words = switch_words),
+    [POLICY_OBSERVE_FILES] =
+        KEY("observe.files", WORD, observe_files, LOWER,
+            "whether denied file accesses are recorded, and by what", .words = observer_words),
     [POLICY_OBSERVE_PROCESSES] =
         KEY("observe.processes", BOOL, observe_processes, HIGHER, "whether started programs are recorded"),
     [POLICY_OBSERVE_NETWORK] =

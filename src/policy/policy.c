@@ -92,7 +92,7 @@ static void make_agent(struct policy *policy) {
     policy->grace = limit(10 * SECOND);
     policy->pids = limit(AGENT_PIDS);
     policy->on_denied_action = POLICY_DENIED_BLOCK_AND_LOG;
-    policy->observe_files = POLICY_SWITCH_AUTO;
+    policy->observe_files = POLICY_OBSERVER_AUTO;
     policy->observe_processes = true;
     policy->observe_network = true;
     policy->log_file = true;
@@ -114,7 +114,7 @@ static void make_unconfined(struct policy *policy) {
     policy->gpu = true;
     policy->loader_variables = true;
     policy->on_denied_action = POLICY_DENIED_LOG_ONLY;
-    policy->observe_files = POLICY_SWITCH_OFF;
+    policy->observe_files = POLICY_OBSERVER_OFF;
     policy->log_journald = POLICY_SWITCH_OFF;
 }
 

@@ -13,6 +13,14 @@ enum policy_network_mode { POLICY_NETWORK_NONE, POLICY_NETWORK_ALLOWLIST, POLICY
 enum policy_uplink { POLICY_UPLINK_CONTAINER, POLICY_UPLINK_AUTO, POLICY_UPLINK_HOST };
 enum policy_on_denied { POLICY_DENIED_STOP, POLICY_DENIED_BLOCK_AND_LOG, POLICY_DENIED_LOG_ONLY };
 enum policy_switch { POLICY_SWITCH_ON, POLICY_SWITCH_AUTO, POLICY_SWITCH_OFF };
+/* BPF and SECCOMP: this observer or none. ON: one of them must be had. */
+enum policy_observer {
+    POLICY_OBSERVER_ON,
+    POLICY_OBSERVER_BPF,
+    POLICY_OBSERVER_SECCOMP,
+    POLICY_OBSERVER_AUTO,
+    POLICY_OBSERVER_OFF
+};
 
 /* The items of a list, and where each of them was written: "/etc/pinfold/policy.yaml:12:5", "built-in agent".
  */
@@ -135,7 +143,7 @@ struct policy {
     struct optional_int64 scratch_limit; /* bytes */
 
     enum policy_on_denied on_denied_action;
-    enum policy_switch observe_files;
+    enum policy_observer observe_files;
     bool observe_processes;
     bool observe_network;
     bool log_file;

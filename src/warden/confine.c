@@ -45,6 +45,7 @@ static const char *const calls_of_warden[] = {
     "faccessat",
     "faccessat2",
     "getdents64",
+    "getxattr",
     "lseek",
     "fanotify_init",
     "fanotify_mark",

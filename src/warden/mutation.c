@@ -15,6 +15,8 @@
 #include "sys/calls.h"
 #include "warden/task.h"
 
+#define CAPABILITY_CHOWN 0
+#define CAPABILITY_FOWNER 3
 #define LINKS_MAX 40 /* as many symlinks as the kernel follows */
 
 enum kind {
@@ -27,10 +29,12 @@ enum kind {
     LINK,
     REMOVE,
     RENAME,
-    CHANGE,
+    ATTRIBUTE,
+    MODE,
     OWNER,
     TRUNCATE,
-    TIMES
+    TIMES,
+    TIMES_OLD
 };
 
 /* Which argument is what; NONE where a call has none. */
@@ -62,27 +66,27 @@ static const struct call calls[] = {
     {"rename", RENAME, NONE, 0, NONE, 1, NONE, true},
     {"renameat", RENAME, 0, 1, 2, 3, NONE, true},
     {"renameat2", RENAME, 0, 1, 2, 3, 4, true},
-    {"chmod", OWNER, NONE, 0, NONE, NONE, NONE, false},
-    {"fchmodat", OWNER, 0, 1, NONE, NONE, NONE, false},
-    {"fchmodat2", OWNER, 0, 1, NONE, NONE, 3, false},
+    {"chmod", MODE, NONE, 0, NONE, NONE, NONE, false},
+    {"fchmodat", MODE, 0, 1, NONE, NONE, NONE, false},
+    {"fchmodat2", MODE, 0, 1, NONE, NONE, 3, false},
     {"chown", OWNER, NONE, 0, NONE, NONE, NONE, false},
     {"chown32", OWNER, NONE, 0, NONE, NONE, NONE, false},
     {"lchown", OWNER, NONE, 0, NONE, NONE, NONE, true},
     {"lchown32", OWNER, NONE, 0, NONE, NONE, NONE, true},
     {"fchownat", OWNER, 0, 1, NONE, NONE, 4, false},
-    {"utime", CHANGE, NONE, 0, NONE, NONE, NONE, false},
-    {"utimes", CHANGE, NONE, 0, NONE, NONE, NONE, false},
-    {"futimesat", CHANGE, 0, 1, NONE, NONE, NONE, false},
+    {"utime", TIMES_OLD, NONE, 0, NONE, NONE, NONE, false},
+    {"utimes", TIMES_OLD, NONE, 0, NONE, NONE, NONE, false},
+    {"futimesat", TIMES_OLD, 0, 1, NONE, NONE, NONE, false},
     {"utimensat", TIMES, 0, 1, NONE, NONE, 3, false},
     {"utimensat_time64", TIMES, 0, 1, NONE, NONE, 3, false},
     {"truncate", TRUNCATE, NONE, 0, NONE, NONE, NONE, false},
     {"truncate64", TRUNCATE, NONE, 0, NONE, NONE, NONE, false},
-    {"setxattr", CHANGE, NONE, 0, NONE, NONE, NONE, false},
-    {"lsetxattr", CHANGE, NONE, 0, NONE, NONE, NONE, true},
-    {"setxattrat", CHANGE, 0, 1, NONE, NONE, 2, false},
-    {"removexattr", CHANGE, NONE, 0, NONE, NONE, NONE, false},
-    {"lremovexattr", CHANGE, NONE, 0, NONE, NONE, NONE, true},
-    {"removexattrat", CHANGE, 0, 1, NONE, NONE, 2, false},
+    {"setxattr", ATTRIBUTE, NONE, 0, NONE, NONE, NONE, false},
+    {"lsetxattr", ATTRIBUTE, NONE, 0, NONE, NONE, NONE, true},
+    {"setxattrat", ATTRIBUTE, 0, 1, NONE, NONE, 2, false},
+    {"removexattr", ATTRIBUTE, NONE, 0, NONE, NONE, NONE, false},
+    {"lremovexattr", ATTRIBUTE, NONE, 0, NONE, NONE, NONE, true},
+    {"removexattrat", ATTRIBUTE, 0, 1, NONE, NONE, 2, false},
 };
 
 /* --- what the kernel would say --- */
@@ -103,6 +107,7 @@ static bool is_read_only(struct task *task, int fd) {
 }
 
 static bool denied(struct task *task, int fd, struct mutation *out, int activity, const char *doing) {
+    out->error = EROFS;
     out->activity_id = activity;
     out->doing = doing;
     out->on_root_mount = mount_of(fd) == mount_of(task_root(task));
@@ -111,17 +116,22 @@ static bool denied(struct task *task, int fd, struct mutation *out, int activity
     return true;
 }
 
-/* EROFS for a file that is there. */
-static bool denied_file(struct task *task, int fd, struct mutation *out, const char *doing) {
+/* By owner and mode, on a mount that is writable. */
+static bool refused(struct mutation *out, int error) {
+    out->error = error;
+    out->let_through = out->on_root_mount = false;
+    return true;
+}
+
+static bool describe_file(struct task *task, int fd, struct mutation *out, const char *doing) {
     if (!task_place_of(task, fd, out->path))
         return false;
     memcpy(out->place, out->path, sizeof out->place);
     return denied(task, fd, out, 3, doing);
 }
 
-/* EROFS for a name in a directory. */
-static bool denied_name(struct task *task, const struct name *name, struct mutation *out, int activity,
-                        const char *doing) {
+static bool describe_name(struct task *task, const struct name *name, struct mutation *out, int activity,
+                          const char *doing) {
     if (!task_place_of(task, name->parent, out->place))
         return false;
     bool in_root = strcmp(out->place, "/") == 0;
@@ -134,19 +144,40 @@ static bool denied_name(struct task *task, const struct name *name, struct mutat
     return denied(task, name->parent, out, activity, doing);
 }
 
+/* No name in this directory is the task's to change. */
+static bool is_closed(const struct task *task, int directory) {
+    return task_is_refused(task, directory, S_IWOTH | S_IXOTH);
+}
+
+/* For a name in a directory: EROFS before anything else, then EACCES. */
+static bool denied_name(struct task *task, const struct name *name, struct mutation *out, int activity,
+                        const char *doing) {
+    if (is_read_only(task, name->parent))
+        return describe_name(task, name, out, activity, doing);
+    return is_closed(task, name->parent) && describe_name(task, name, out, activity, doing) &&
+           refused(out, EACCES);
+}
+
 static bool judge_open_existing(struct task *task, int fd, uint64_t flags, struct mutation *out) {
     if ((flags & O_CREAT) != 0 && (flags & O_EXCL) != 0)
         return false; /* EEXIST */
-    if (!is_read_only(task, fd))
-        return false;
     struct stat status;
     /* Directories are EISDIR, symlinks ELOOP; devices, pipes and sockets are written to on any mount. */
     if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
         return false;
-    bool writes = (flags & O_ACCMODE) == O_WRONLY || (flags & O_ACCMODE) == O_RDWR;
-    if ((flags & O_TRUNC) == 0 && (!writes || task_mode_denies(task, &status, S_IWOTH)))
-        return false; /* only O_TRUNC is refused by the mount before the mode bits are looked at */
-    return denied_file(task, fd, out, "writing to");
+    const bool truncates = (flags & O_TRUNC) != 0;
+    const uint64_t access = flags & O_ACCMODE;
+    const bool writes = access == O_WRONLY || access == O_RDWR;
+    if (!writes && !truncates)
+        return false;
+    const bool read_only = is_read_only(task, fd);
+    /* Only O_TRUNC is refused by the mount before the mode bits are looked at. */
+    if (!(read_only && truncates) &&
+        task_is_refused(task, fd, S_IWOTH | (access == O_RDWR || !writes ? S_IROTH : 0)))
+        return describe_file(task, fd, out, "writing to") && refused(out, EACCES);
+    if (!read_only || (!truncates && task_mode_denies(task, &status, S_IWOTH)))
+        return false;
+    return describe_file(task, fd, out, "writing to");
 }
 
 /* A file that is not there, or a symlink to one: where would it be made? */
@@ -168,7 +199,7 @@ static bool judge_open_missing(struct task *task, int directory, const char *pat
             if (name.slash || fstatat(parent, name.last, &status, AT_SYMLINK_NOFOLLOW) == 0 ||
                 errno != ENOENT)
                 return false;
-            return is_read_only(task, parent) && denied_name(task, &name, out, 1, "creating");
+            return denied_name(task, &name, out, 1, "creating");
         }
         if (length == 0 || (size_t)length >= sizeof target || how != 0 || !task_place_of(task, parent, place))
             return false;
@@ -231,7 +262,7 @@ static bool judge_make(struct task *task, const struct call *call, int directory
         return false;
     fd_owned int parent = name.parent;
     struct stat status;
-    if (!is_read_only(task, parent) || (name.slash && call->kind != MAKE))
+    if (name.slash && call->kind != MAKE)
         return false;
     if (fstatat(parent, name.last, &status, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
         return false; /* EEXIST, or in doubt */
@@ -270,7 +301,10 @@ static bool judge_remove(struct task *task, const struct call *call, const char 
     if (!task_resolve_parent(task, call->directory, path, 0, &name))
         return false;
     fd_owned int parent = name.parent;
-    return is_read_only(task, parent) && denied_name(task, &name, out, 4, "removing");
+    struct stat status;
+    if (!is_read_only(task, parent) && fstatat(parent, name.last, &status, AT_SYMLINK_NOFOLLOW) < 0)
+        return false;
+    return denied_name(task, &name, out, 4, "removing");
 }
 
 /* rename: both names on one mount (EXDEV comes first), which is looked at before the names. */
@@ -285,13 +319,65 @@ static bool judge_rename(struct task *task, const struct call *call, const char 
         !task_resolve_parent(task, call->directory, path, 0, &old))
         return false;
     fd_owned int parent = old.parent;
-    if (!is_read_only(task, parent) || !task_resolve_parent(task, call->directory2, new_path, 0, &new))
+    const bool read_only = is_read_only(task, parent);
+    if ((!read_only && !is_closed(task, parent)) ||
+        !task_resolve_parent(task, call->directory2, new_path, 0, &new))
         return false;
     fd_owned int new_parent = new.parent;
     uint64_t mount = mount_of(parent);
+    struct stat status;
     if (mount == 0 || mount != mount_of(new_parent))
         return false;
-    return denied_name(task, &old, out, 5, "renaming");
+    if (read_only)
+        return describe_name(task, &old, out, 5, "renaming");
+    return fstatat(parent, old.last, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+           describe_name(task, &old, out, 5, "renaming") && refused(out, EACCES);
+}
+
+static bool times_read(const struct task *task, struct timespec times[2]) {
+    /* Of another ABI they are laid out otherwise: in doubt. */
+    return (task->data->arch & __AUDIT_ARCH_64BIT) != 0 &&
+           task_read_memory(task, task->data->args[2], times, 2 * sizeof *times);
+}
+
+/* utimensat with a time that is not the present. */
+static bool times_given(const struct task *task) {
+    struct timespec times[2];
+    return task->data->args[2] != 0 && times_read(task, times) &&
+           (times[0].tv_nsec < UTIME_OMIT || times[1].tv_nsec < UTIME_OMIT);
+}
+
+/* What is written to a file's own attributes is written to the file. */
+static bool is_user_attribute(const struct task *task, const struct call *call, int fd) {
+    /* setxattrat and removexattrat have their flags before the name */
+    const int argument = call->path + (call->directory == NONE ? 1 : 2);
+    char name[sizeof "user." - 1];
+    struct stat status;
+    return task_read_memory(task, task->data->args[argument], name, sizeof name) &&
+           memcmp(name, "user.", sizeof name) == 0 && fstat(fd, &status) == 0 &&
+           (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode));
+}
+
+/* EACCES or EPERM for a change of what is on a writable mount; 0 where it succeeds, or in doubt. */
+static int refusal_of_change(const struct task *task, const struct call *call, int fd) {
+    switch (call->kind) {
+    case MODE:
+        return task_is_stranger(task, fd, CAPABILITY_FOWNER) ? EPERM : 0;
+    case OWNER:
+        return task_is_stranger(task, fd, CAPABILITY_CHOWN) ? EPERM : 0;
+    case ATTRIBUTE:
+        return is_user_attribute(task, call, fd) && task_is_refused(task, fd, S_IWOTH) ? EACCES : 0;
+    case TIMES:
+    case TIMES_OLD: {
+        if (!task_is_stranger(task, fd, CAPABILITY_FOWNER))
+            return 0;
+        const bool given = call->kind == TIMES ? times_given(task) : task->data->args[call->path + 1] != 0;
+        /* The present is anybody's who may write. */
+        return given ? EPERM : task_is_refused(task, fd, S_IWOTH) ? EACCES : 0;
+    }
+    default:
+        return 0;
+    }
 }
 
 /* Calls that change what a name stands for. */
@@ -304,26 +390,29 @@ static bool judge_change(struct task *task, const struct call *call, const char 
         no_follow |= (flags & AT_SYMLINK_NOFOLLOW) != 0;
     }
     fd_owned int fd = task_resolve(task, call->directory, path, no_follow ? O_NOFOLLOW : 0, 0);
-    if (fd < 0 || !is_read_only(task, fd))
+    if (fd < 0)
         return false;
     if (call->kind == TRUNCATE) {
         struct stat status;
-        if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode) || task_mode_denies(task, &status, S_IWOTH))
+        if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
             return false;
-        return denied_file(task, fd, out, "writing to");
+        if (task_is_refused(task, fd, S_IWOTH))
+            return describe_file(task, fd, out, "writing to") && refused(out, EACCES);
+        return is_read_only(task, fd) && !task_mode_denies(task, &status, S_IWOTH) &&
+               describe_file(task, fd, out, "writing to");
     }
-    return denied_file(task, fd, out, "changing");
+    if (is_read_only(task, fd))
+        return describe_file(task, fd, out, "changing");
+    const int error = refusal_of_change(task, call, fd);
+    return error != 0 && describe_file(task, fd, out, "changing") && refused(out, error);
 }
 
 /* utimensat with two times that are both UTIME_OMIT succeeds without a look at the file. */
 static bool times_change(const struct task *task) {
-    uint64_t address = task->data->args[2];
     struct timespec times[2];
-    if (address == 0)
+    if (task->data->args[2] == 0)
         return true;
-    if ((task->data->arch & __AUDIT_ARCH_64BIT) == 0)
-        return false; /* laid out otherwise; in doubt */
-    if (!task_read_memory(task, address, times, sizeof times))
+    if (!times_read(task, times))
         return false;
     for (int i = 0; i < 2; i++)
         if (times[i].tv_nsec != UTIME_OMIT && times[i].tv_nsec != UTIME_NOW &&
@@ -352,7 +441,9 @@ static bool judge(struct task *task, const struct call *call, struct mutation *o
         return judge_rename(task, call, path, out);
     case TIMES:
         return times_change(task) && judge_change(task, call, path, out);
-    case CHANGE:
+    case ATTRIBUTE:
+    case TIMES_OLD:
+    case MODE:
     case OWNER:
     case TRUNCATE:
         return judge_change(task, call, path, out);
@@ -366,7 +457,7 @@ bool mutation_judge(const char *call, const struct seccomp_data *data, pid_t pid
         if (strcmp(calls[i].name, call) == 0) {
             struct task task = {.pid = pid, .data = data, .root = -1, .learning = learning};
             bool result = judge(&task, &calls[i], out);
-            out->of_owner = calls[i].kind == OWNER;
+            out->of_owner = calls[i].kind == OWNER || calls[i].kind == MODE;
             fd_close(task.root);
             return result;
         }

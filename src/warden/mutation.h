@@ -1,6 +1,7 @@
-/* Judges a system call that would change a file by its name: would the kernel answer EROFS? Looks through
- * /proc/PID with O_PATH descriptors only, so that it neither changes nor waits for anything. The judgement is
- * for the record: what the mount denies it denies by itself, and whatever is in doubt is left to the kernel.
+/* Judges a system call that would change a file by its name: would the kernel answer EROFS, or EACCES or
+ * EPERM by the file's owner and mode? Looks through /proc/PID with O_PATH descriptors only, so that it
+ * neither changes nor waits for anything. The judgement is for the record: what the mount denies it denies by
+ * itself, and whatever is in doubt is left to the kernel.
  */
 #pragma once
 
@@ -10,6 +11,7 @@
 #include <sys/types.h>
 
 struct mutation {
+    int error;            /* EROFS, EACCES, EPERM: what the kernel says, or we in its place */
     int activity_id;      /* of OCSF 1001: 1 Create, 3 Update, 4 Delete, 5 Rename */
     const char *doing;    /* "writing to", "creating", ...: a static string */
     char path[PATH_MAX];  /* the file, as seen in the container */
@@ -20,7 +22,7 @@ struct mutation {
                          */
 };
 
-/* True when `call` with these arguments, made by the thread `pid`, fails with EROFS for `*out`; `learning`:
+/* True when `call` with these arguments, made by the thread `pid`, fails with out->error; `learning`:
  * or would fail if the root mount were read-only. */
 bool mutation_judge(const char *call, const struct seccomp_data *data, pid_t pid, bool learning,
                     struct mutation *out);

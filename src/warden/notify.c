@@ -149,35 +149,11 @@ static void deny_call(struct warden_context *context, int listener, const struct
 
 static void deny_mutation(struct warden_context *context, int listener, const struct seccomp_notif *request,
                           const char *exec_id, const struct mutation *mutation) {
-    text_owned struct text message = {0};
-    text_format(
-        &message,
-        mutation->let_through
-            ? "The attempt at %s %s was let through (on_denied_action: log_only): it lies on a %s that "
-              "is read-only otherwise."
-            : "The attempt at %s %s was denied: it lies on a %s that is read-only.",
-        mutation->doing, mutation->path, mutation->on_root_mount ? "root file system" : "mount");
-    /* A JSON string is a YAML string too, whatever the workload put into the name. */
-    json_owned struct json_writer remedy = {0};
-    text_append(&remedy.text, "filesystem: {writable: [\"@default\", ");
-    json_string(&remedy, mutation->place);
-    text_append(&remedy.text, "]}");
-    struct record_event event = {
-        .class_id = RECORD_FILE,
-        .activity_id = mutation->activity_id,
-        .action = mutation->let_through ? RECORD_OBSERVED : RECORD_DENIED,
-        .reason = "fs.write.read_only",
-        .message = text_string(&message),
-        .file_path = mutation->path,
-    };
-    /* Another mount is read-only because the engine was asked for that, or the policy protects it: no line
-     * makes it writable by itself. */
-    if (mutation->on_root_mount) {
-        event.rule = "filesystem.default: deny";
-        event.remedy = text_string(&remedy.text);
-    }
-    record(context, request, exec_id, &event);
-    answer(listener, request->id, mutation->let_through ? 0 : EROFS);
+    struct record_process process;
+    record_process_read((pid_t)request->pid, &process);
+    file_denial_record(context, mutation, &process, exec_id);
+    record_process_clear(&process);
+    answer(listener, request->id, mutation->let_through ? 0 : mutation->error);
 }
 
 /* Entrypoints give all of /run to their user, and end where that fails. What lies in the container's view of
@@ -268,8 +244,10 @@ static void notification_handle(struct warden_context *context, int listener,
                       reading_judge(call, &request->data, (pid_t)request->pid, readable, &mutation);
     /* Only now is it certain that what was read belongs to this call and not to a later process of the same
      * number. */
-    if (denied && is_passed_over(context, &mutation))
+    if (denied && mutation.error == EROFS && is_passed_over(context, &mutation))
         answer_done(listener, request->id);
+    else if (!context->plan->mutations_judged)
+        answer(listener, request->id, 0); /* that was the only question */
     else if (denied && still_waits(listener, request->id))
         deny_mutation(context, listener, request, exec_id, &mutation);
     else if (unreadable && still_waits(listener, request->id))

@@ -48,6 +48,11 @@ struct readable;
 bool notify_handle(struct warden_context *context, int listener, const char *exec_id,
                    const struct readable *readable);
 
+/* file_denials.c: records a denied access to a file, whichever observer saw it. */
+struct mutation;
+void file_denial_record(struct warden_context *context, const struct mutation *mutation,
+                        const struct record_process *process, const char *exec_id);
+
 /* files.c: events of the decoys' group: denies opens of decoys and records them. */
 void files_handle(struct warden_context *context);
 /* files.c: a permission group with one mark for each decoy descriptor (O_RDONLY), in the order of

@@ -28,6 +28,7 @@ static const struct schema_field plan_fields[] = {
     STRING(OPTIONAL, "policyOrigin", warden_plan, policy_origin),
     INT64(REQUIRED, "onDenied", warden_plan, on_denied),
     INT64(REQUIRED, "initPid", warden_plan, init_pid),
+    BOOL(OPTIONAL, "mutationsJudged", warden_plan, mutations_judged),
     STRINGS(OPTIONAL, "decoys", warden_plan, decoys),
     STRINGS(OPTIONAL, "readable", warden_plan, readable),
     BOOL(OPTIONAL, "networkOpen", warden_plan, network_open),

@@ -2,11 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -152,40 +155,116 @@ bool task_resolve_parent(struct task *task, int directory, const char *path, uin
     return out->parent >= 0;
 }
 
-/* --- mode bits --- */
+/* --- owners and mode bits --- */
 
-bool task_mode_denies(const struct task *task, const struct stat *file, mode_t bit) {
-    char path[32], text[4096];
-    snprintf(path, sizeof path, "/proc/%d/status", (int)task->pid);
-    fd_owned int status = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t length = status >= 0 ? read(status, text, sizeof text - 1) : -1;
-    if (length <= 0)
-        return true;
-    text[length] = '\0';
-    const char *uids = strstr(text, "\nUid:"), *gids = strstr(text, "\nGid:"),
-               *caps = strstr(text, "\nCapEff:");
-    const char *groups = strstr(text, "\nGroups:");
+struct identity {
     unsigned uid, gid;
     unsigned long long capabilities;
-    if (uids == NULL || gids == NULL || caps == NULL || sscanf(uids, "\nUid: %*u %*u %*u %u", &uid) != 1 ||
-        sscanf(gids, "\nGid: %*u %*u %*u %u", &gid) != 1 ||
-        sscanf(caps, "\nCapEff: %llx", &capabilities) != 1)
-        return true;
-    if ((capabilities >> CAPABILITY_DAC_OVERRIDE & 1) != 0 && (bit != S_IXOTH || (file->st_mode & 0111) != 0))
+    char text[4096]; /* of /proc/PID/status, in which the groups are */
+};
+
+static bool identity_read(const struct task *task, struct identity *out) {
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)task->pid);
+    fd_owned int status = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = status >= 0 ? read(status, out->text, sizeof out->text - 1) : -1;
+    if (length <= 0)
         return false;
-    if ((capabilities >> CAPABILITY_DAC_READ_SEARCH & 1) != 0 && bit == S_IROTH)
-        return false;
-    if (uid == file->st_uid)
-        return (file->st_mode & (bit << 6)) == 0;
-    bool member = gid == file->st_gid;
+    out->text[length] = '\0';
+    const char *uids = strstr(out->text, "\nUid:"), *gids = strstr(out->text, "\nGid:"),
+               *caps = strstr(out->text, "\nCapEff:");
+    return uids != NULL && gids != NULL && caps != NULL &&
+           sscanf(uids, "\nUid: %*u %*u %*u %u", &out->uid) == 1 &&
+           sscanf(gids, "\nGid: %*u %*u %*u %u", &out->gid) == 1 &&
+           sscanf(caps, "\nCapEff: %llx", &out->capabilities) == 1;
+}
+
+static bool has_capability(const struct identity *identity, int capability) {
+    return (identity->capabilities >> capability & 1) != 0;
+}
+
+static bool is_member(const struct identity *identity, unsigned group) {
+    bool member = identity->gid == group;
+    const char *groups = strstr(identity->text, "\nGroups:");
     for (const char *at = groups != NULL ? groups + strlen("\nGroups:") : ""; !member;) {
         char *end;
-        unsigned long group = strtoul(at, &end, 10);
+        unsigned long number = strtoul(at, &end, 10);
         const char *line_end = strchr(at, '\n');
         if (end == at || (line_end != NULL && end > line_end))
             break;
-        member = group == file->st_gid;
+        member = number == group;
         at = end;
     }
-    return (file->st_mode & (member ? bit << 3 : bit)) == 0;
+    return member;
+}
+
+static bool mode_denies(const struct identity *identity, const struct stat *file, mode_t bit) {
+    if (has_capability(identity, CAPABILITY_DAC_OVERRIDE) &&
+        (bit != S_IXOTH || S_ISDIR(file->st_mode) || (file->st_mode & 0111) != 0))
+        return false;
+    if (has_capability(identity, CAPABILITY_DAC_READ_SEARCH) &&
+        (bit == S_IROTH || (bit == S_IXOTH && S_ISDIR(file->st_mode))))
+        return false;
+    if (identity->uid == file->st_uid)
+        return (file->st_mode & (bit << 6)) == 0;
+    return (file->st_mode & (is_member(identity, file->st_gid) ? bit << 3 : bit)) == 0;
+}
+
+bool task_mode_denies(const struct task *task, const struct stat *file, mode_t bit) {
+    struct identity identity;
+    return !identity_read(task, &identity) || mode_denies(&identity, file, bit);
+}
+
+/* The owner of its directory in /proc is who the task acts as, or root where it may not be looked into. */
+static bool is_plainly_owner(const struct task *task, const struct stat *file) {
+    char path[32];
+    struct stat status;
+    snprintf(path, sizeof path, "/proc/%d", (int)task->pid);
+    return stat(path, &status) == 0 && status.st_uid == file->st_uid;
+}
+
+/* Of file systems known to ask owners and modes and nothing else. A server, or the program behind FUSE, has
+ * an answer of its own, and so has /proc. */
+static bool goes_by_mode(int fd) {
+    struct statfs status;
+    if (fstatfs(fd, &status) < 0)
+        return false;
+    switch ((unsigned long)status.f_type) {
+    case EXT4_SUPER_MAGIC:
+    case XFS_SUPER_MAGIC:
+    case BTRFS_SUPER_MAGIC:
+    case F2FS_SUPER_MAGIC:
+    case TMPFS_MAGIC:
+    case OVERLAYFS_SUPER_MAGIC:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool task_is_refused(const struct task *task, int fd, mode_t bits) {
+    struct stat file;
+    struct identity identity;
+    char link[32];
+    if (fstat(fd, &file) < 0 || S_ISLNK(file.st_mode))
+        return false;
+    /* Nearly always one of these, for a third of what reading the task's status costs. */
+    if ((file.st_mode & (bits | bits << 3 | bits << 6)) == (bits | bits << 3 | bits << 6) ||
+        ((file.st_mode & bits << 6) == bits << 6 && is_plainly_owner(task, &file)))
+        return false;
+    if (!goes_by_mode(fd) || !identity_read(task, &identity))
+        return false;
+    bool refused = false;
+    for (mode_t bit = S_IXOTH; bit <= S_IROTH; bit <<= 1)
+        refused |= (bits & bit) != 0 && mode_denies(&identity, &file, bit);
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    return refused && getxattr(link, "system.posix_acl_access", NULL, 0) <= 0;
+}
+
+bool task_is_stranger(const struct task *task, int fd, int capability) {
+    struct stat file;
+    struct identity identity;
+    return fstat(fd, &file) == 0 && !is_plainly_owner(task, &file) && goes_by_mode(fd) &&
+           identity_read(task, &identity) && identity.uid != file.st_uid &&
+           !has_capability(&identity, capability);
 }

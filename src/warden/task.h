@@ -46,3 +46,10 @@ bool task_resolve_parent(struct task *task, int directory, const char *path, uin
  * looks at them before the mount and before Landlock, so its answer is EACCES. Access control lists and other
  * modules are not looked at. True also where nothing can be read of the task. */
 bool task_mode_denies(const struct task *task, const struct stat *file, mode_t bit);
+/* Whether the kernel refuses the task, with EACCES, one of `bits` (as above, a sum) for the file or directory
+ * that `fd` stands for, by its owner and mode. False in doubt: an access control list, or a task that cannot
+ * be read. */
+bool task_is_refused(const struct task *task, int fd, mode_t bits);
+/* Whether the task is neither the file's owner nor has the capability for what only an owner may do: EPERM.
+ * False in doubt. */
+bool task_is_stranger(const struct task *task, int fd, int capability);

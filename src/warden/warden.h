@@ -35,6 +35,7 @@ struct warden_plan {
     char *policy_origin;
     int64_t on_denied; /* enum policy_on_denied */
     int64_t init_pid;
+    bool mutations_judged; /* a call that would change a file is judged, and recorded where it is denied */
     struct warden_rules rules;
     struct string_list decoys;
     struct string_list readable; /* the lines of filesystem.readable, where reading is restricted */

@@ -133,6 +133,17 @@ static void tree_make(const char *tree) {
     make_link(tree, "/rw/absolute", "/etc/far");
     make_link(tree, "/rw/missing", "../etc/behind-missing");
     make_directory(tree, "/rw/sub");
+    make_file(tree, "/rw/open", 0666);
+    make_directory(tree, "/rw/closed");
+    make_file(tree, "/rw/closed/file", 0644);
+    for (int i = 1; i < 10; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "/rw/closed/file-%d", i);
+        make_file(tree, name, 0644);
+    }
+    path = text_formatted("%s/rw/closed", tree);
+    assert_int_equal(chmod(path, 0755), 0);
+    free(path);
     make_read_only(tree, "", false);
 }
 
@@ -190,7 +201,9 @@ static void watch_open(struct watch *watch, const struct policy *policy) {
                                              .policy_name = (char *)"agent",
                                              .policy_digest = (char *)"00",
                                              .log_path = log};
-    watch->plan.rules = (struct warden_rules){harden_seccomp_denied(policy), harden_seccomp_observed(false)};
+    watch->plan.mutations_judged = true;
+    watch->plan.rules =
+        (struct warden_rules){harden_seccomp_denied(policy), harden_seccomp_observed(OBSERVED_MUTATIONS)};
     watch->context = (struct warden_context){.policy_origin = "built-in agent",
                                              .plan = &watch->plan,
                                              .on_denied = POLICY_DENIED_BLOCK_AND_LOG,
@@ -336,8 +349,10 @@ static void compare_runs(const struct operation *operations, size_t count, bool 
         records++;
         char *line = record_of(log, operation->path);
         char *activity = text_formatted("\"activity_id\":%d,", operation->activity);
-        if (line == NULL || strstr(line, activity) == NULL ||
-            strstr(line, "\"fs.write.read_only\"") == NULL || strstr(line, "\"exec-7\"") == NULL) {
+        const char *reason =
+            operation->expected == EROFS ? "\"fs.write.read_only\"" : "\"fs.permission.denied\"";
+        if (line == NULL || strstr(line, activity) == NULL || strstr(line, reason) == NULL ||
+            strstr(line, "\"exec-7\"") == NULL) {
             print_error("%s: the record for %s: %s\n", operation->name, operation->path,
                         line ? line : "none");
             failed = true;
@@ -345,7 +360,7 @@ static void compare_runs(const struct operation *operations, size_t count, bool 
         free(line);
         free(activity);
     }
-    size_t all = lines_with(log, "\"fs.write.read_only\"");
+    size_t all = lines_with(log, "\"fs.write.read_only\"") + lines_with(log, "\"fs.permission.denied\"");
     if (all != records) {
         print_error("%zu records instead of %zu:\n%s\n", all, records, log);
         failed = true;
@@ -561,8 +576,9 @@ static void as_nobody(void **state) {
     (void)state;
     if (!usable())
         skip();
+    static const struct timespec times[2] = {{1, 0}, {1, 0}};
     const struct operation operations[] = {
-        {"not its file", SYS_openat, {HERE, P("/etc/passwd"), O_WRONLY}, EACCES, NULL, 0},
+        {"not its file", SYS_openat, {HERE, P("/etc/far"), O_WRONLY}, EACCES, "/etc/far", 3},
         {"not its file, O_TRUNC",
          SYS_openat,
          {HERE, P("/etc/passwd"), O_WRONLY | O_TRUNC},
@@ -570,12 +586,64 @@ static void as_nobody(void **state) {
          "/etc/passwd",
          3},
         {"everybody's file", SYS_openat, {HERE, P("/etc/open"), O_WRONLY}, EROFS, "/etc/open", 3},
-        {"truncate of what is not its", SYS_truncate, {P("/full/file"), 0}, EACCES, NULL, 0},
+        {"truncate of what is not its", SYS_truncate, {P("/full/file"), 0}, EACCES, "/full/file", 3},
         {"truncate", SYS_truncate, {P("/other/file"), 0}, EROFS, "/other/file", 3},
         {"a new file", SYS_openat, {HERE, P("/new"), O_WRONLY | O_CREAT, 0600}, EROFS, "/new", 1},
         {"a new file where it may", SYS_openat, {HERE, P("new"), O_WRONLY | O_CREAT, 0600}, 0, NULL, 0},
         {"chmod of what is not its", SYS_chmod, {P("/dir"), 0700}, EROFS, "/dir", 3},
         {"unlink", SYS_unlinkat, {100, P("null"), 0}, EROFS, "/etc/null", 4},
+        {"create where it may not", SYS_creat, {P("/rw/closed/new-1"), 0600}, EACCES, "/rw/closed/new-1", 1},
+        {"mkdir where it may not", SYS_mkdir, {P("/rw/closed/new-2"), 0700}, EACCES, "/rw/closed/new-2", 1},
+        {"mkdir of what is there", SYS_mkdir, {P("/rw/closed/file"), 0700}, EEXIST, NULL, 0},
+        {"symlink where it may not",
+         SYS_symlink,
+         {P("a"), P("/rw/closed/new-3")},
+         EACCES,
+         "/rw/closed/new-3",
+         1},
+        {"unlink where it may not", SYS_unlink, {P("/rw/closed/file-1")}, EACCES, "/rw/closed/file-1", 4},
+        {"unlink of nothing", SYS_unlink, {P("/rw/closed/none")}, ENOENT, NULL, 0},
+        {"rename where it may not",
+         SYS_rename,
+         {P("/rw/closed/file-2"), P("/rw/closed/new-4")},
+         EACCES,
+         "/rw/closed/file-2",
+         5},
+        {"rename of nothing", SYS_rename, {P("/rw/closed/none"), P("/rw/closed/new-5")}, ENOENT, NULL, 0},
+        {"write to another's", SYS_open, {P("/rw/closed/file-3"), O_WRONLY}, EACCES, "/rw/closed/file-3", 3},
+        {"read and truncate another's",
+         SYS_open,
+         {P("/rw/closed/file-4"), O_RDONLY | O_TRUNC},
+         EACCES,
+         "/rw/closed/file-4",
+         3},
+        {"chmod of another's", SYS_chmod, {P("/rw/closed/file-5"), 0600}, EPERM, "/rw/closed/file-5", 3},
+        {"chown of another's", SYS_lchown, {P("/rw/closed/file-6"), 0, 0}, EPERM, "/rw/closed/file-6", 3},
+        {"times of another's",
+         SYS_utimensat,
+         {HERE, P("/rw/closed/file-7"), P(&times), 0},
+         EPERM,
+         "/rw/closed/file-7",
+         3},
+        {"another's touched",
+         SYS_utimensat,
+         {HERE, P("/rw/closed/file-8"), 0, 0},
+         EACCES,
+         "/rw/closed/file-8",
+         3},
+        {"another's touched, the old way",
+         SYS_utimes,
+         {P("/rw/closed/file-9"), 0},
+         EACCES,
+         "/rw/closed/file-9",
+         3},
+        {"another's that is writable, touched", SYS_utimensat, {HERE, P("/rw/open"), 0, 0}, 0, NULL, 0},
+        {"an attribute of another's",
+         SYS_setxattr,
+         {P("/rw/closed/file"), P("user.a"), P("b"), 1, 0},
+         EACCES,
+         "/rw/closed/file",
+         3},
     };
     compare_runs(operations, sizeof operations / sizeof *operations, false);
 }

@@ -80,7 +80,7 @@ static void values_are_read(void **state) {
     expect_list(&policy->scratch, "/tmp/x|~");
     expect_list(&policy->hidden, "/w/**/.env|~/x");
     expect_list(&policy->environment, "MY_TOKEN");
-    assert_int_equal(policy->observe_files, POLICY_SWITCH_OFF);
+    assert_int_equal(policy->observe_files, POLICY_OBSERVER_OFF);
     assert_string_equal(policy->log_otlp, "http://collector:4318");
     policy_free(policy);
 }

@@ -165,7 +165,7 @@ static void widened_by_the_policy(void **state) {
 
 static void observed_calls(void **state) {
     (void)state;
-    struct oci_seccomp *observed = harden_seccomp_observed(false);
+    struct oci_seccomp *observed = harden_seccomp_observed(OBSERVED_MUTATIONS);
     struct seccomp_program program = compile(observed, NULL, NULL);
     static const struct {
         int number;
