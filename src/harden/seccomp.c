@@ -298,7 +298,7 @@ static fallible observer_must_not(const struct policy *policy, const char *agent
     return error_new(
         ERROR_UNAVAILABLE,
         "observe.files, written in %s, needs the container's only seccomp listener, which the "
-        "agent at %s gets (linux.seccomp.listenerPath); take the line out, or let it be missing: "
+        "agent at %s has by linux.seccomp.listenerPath; take the line out, or let it be missing: "
         "enforcement: {best_effort: [%s]}",
         policy_origin(policy, POLICY_OBSERVE_FILES), agent, key);
 }
