@@ -6,6 +6,9 @@ static const struct record_reason reasons[] = {
      "something tried to write, create, remove, rename or change a file on a read-only place"},
     {"fs.read.not_granted", "something was opened for reading, listed or executed that `filesystem.readable` "
                             "does not name. Only where a policy says less than everything"},
+    {"fs.permission.denied", "the file's owner and mode, or a directory's above it, did not let a process do "
+                             "that: the same as without "
+                             "a sandbox. Not the policy's, so `on_denied_action: stop` does not stop for it"},
     {"fs.decoy.opened",
      "a fake key was opened. Root: denied. An ordinary user's sandbox: observed, and what was read is fake"},
     {"credential.env.removed", "a variable that holds a secret was taken out, or one that makes programs run "
