@@ -66,12 +66,20 @@ static const char *const calls_of_broker[] = {
     "exit_group",
 };
 
+/* No AF_UNIX: a path leads to a socket of the machine's. AF_NETLINK: routes (engine_names.c). */
+static const int families_of_broker[] = {AF_INET, AF_INET6, AF_NETLINK};
+
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 #define CAPABILITY(name) (UINT64_C(1) << (name))
 
 const char *const *confine_broker_calls(unsigned *count) {
     *count = COUNT(calls_of_broker);
     return calls_of_broker;
+}
+
+const int *confine_broker_families(unsigned *count) {
+    *count = COUNT(families_of_broker);
+    return families_of_broker;
 }
 
 /* Keeps the one capability with which packets can be marked: CAP_NET_RAW since Linux 5.17, before that
@@ -131,7 +139,9 @@ struct error *confine_broker(bool marks) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         return error_system(errno, "prctl", "for the broker");
     /* ENOSYS, EINVAL: a machine whose ABI libseccomp does not know, or a kernel without filters. */
-    if (sys_seccomp_only(calls_of_broker, COUNT(calls_of_broker)) < 0 && errno != ENOSYS && errno != EINVAL)
+    if (sys_seccomp_only(calls_of_broker, COUNT(calls_of_broker), families_of_broker,
+                         COUNT(families_of_broker)) < 0 &&
+        errno != ENOSYS && errno != EINVAL)
         return error_system(errno, "seccomp", "for the broker");
     return NULL;
 }

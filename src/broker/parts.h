@@ -110,6 +110,8 @@ fallible confine_broker(bool marks);
 void confine_keeper(void);
 /* The calls that the broker's filter lets through. */
 const char *const *confine_broker_calls(unsigned *count);
+/* The families of sockets that it may make. */
+const int *confine_broker_families(unsigned *count);
 
 /* -- resolve.c -- */
 

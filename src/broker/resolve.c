@@ -4,12 +4,17 @@
 #include <ares.h>
 #include <arpa/inet.h>
 #include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "broker/engine_names.h"
@@ -41,8 +46,16 @@ struct remembered {
     size_t count;
 };
 
+/* The interface at which a link-local nameserver is. */
+struct scope {
+    struct in6_addr address;
+    char interface[IFNAMSIZ]; /* its name, or its number */
+};
+
 struct resolver {
     struct broker *broker;
+    struct scope scopes[NAMESERVERS_MAX];
+    size_t scopes_count;
     struct remembered remembered[REMEMBERED_NAMES];
     ares_channel channel;
     bool has_servers;
@@ -143,18 +156,90 @@ static int socket_made(ares_socket_t fd, int type, void *data) {
     return 0;
 }
 
+/* -- link-local nameservers: c-ares has no place for a scope, so the socket's address is given one -- */
+
+static ares_socket_t scoped_socket(int family, int type, int protocol, void *data) {
+    (void)data;
+    return socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+}
+
+static int scoped_close(ares_socket_t fd, void *data) {
+    (void)data;
+    return close(fd);
+}
+
+/* Looked up when it is asked: interfaces come after the broker. */
+static uint32_t scope_find(const struct resolver *resolver, const struct in6_addr *address, int fd) {
+    for (size_t i = 0; i < resolver->scopes_count; i++) {
+        const struct scope *scope = &resolver->scopes[i];
+        struct ifreq interface = {0};
+        if (memcmp(&scope->address, address, sizeof *address) != 0)
+            continue;
+        memcpy(interface.ifr_name, scope->interface, sizeof scope->interface);
+        return ioctl(fd, SIOCGIFINDEX, &interface) == 0 ? (uint32_t)interface.ifr_ifindex
+                                                        : (uint32_t)strtoul(scope->interface, NULL, 10);
+    }
+    return 0;
+}
+
+static int scoped_connect(ares_socket_t fd, const struct sockaddr *address, ares_socklen_t length,
+                          void *data) {
+    struct sockaddr_in6 ipv6;
+    if (address->sa_family != AF_INET6 || length < sizeof ipv6)
+        return connect(fd, address, length);
+    memcpy(&ipv6, address, sizeof ipv6);
+    ipv6.sin6_scope_id = scope_find(data, &ipv6.sin6_addr, fd);
+    return connect(fd, (struct sockaddr *)&ipv6, sizeof ipv6);
+}
+
+static ares_ssize_t scoped_receive(ares_socket_t fd, void *bytes, size_t size, int flags,
+                                   struct sockaddr *from, ares_socklen_t *length, void *data) {
+    (void)data;
+    return recvfrom(fd, bytes, size, flags, from, length);
+}
+
+static ares_ssize_t scoped_send(ares_socket_t fd, const struct iovec *parts, int count, void *data) {
+    (void)data;
+    return writev(fd, parts, count);
+}
+
+static const struct ares_socket_functions scoped_functions = {.asocket = scoped_socket,
+                                                              .aclose = scoped_close,
+                                                              .aconnect = scoped_connect,
+                                                              .arecvfrom = scoped_receive,
+                                                              .asendv = scoped_send};
+
+/* "fe80::1%eth0" */
+static bool scope_read(const char *text, struct scope *out) {
+    char address[INET6_ADDRSTRLEN];
+    size_t length = strcspn(text, "%");
+    *out = (struct scope){0};
+    if (length >= sizeof address || text[length] == '\0' || text[length + 1] == '\0' ||
+        strlen(text + length + 1) >= sizeof out->interface)
+        return false;
+    memcpy(address, text, length);
+    address[length] = '\0';
+    memcpy(out->interface, text + length + 1, strlen(text + length + 1));
+    return inet_pton(AF_INET6, address, &out->address) == 1;
+}
+
 struct error *resolver_set_servers(struct resolver *resolver, const struct string_list *addresses) {
     struct ares_addr_port_node servers[NAMESERVERS_MAX] = {0};
-    size_t count = 0;
+    struct scope scopes[NAMESERVERS_MAX];
+    size_t count = 0, scopes_count = 0;
     for (size_t i = 0; i < addresses->count && count < NAMESERVERS_MAX; i++) {
         struct ares_addr_port_node *server = &servers[count];
         const char *address = addresses->items[i];
-        if (inet_pton(AF_INET, address, &server->addr) == 1)
+        if (inet_pton(AF_INET, address, &server->addr) == 1) {
             server->family = AF_INET;
-        else if (inet_pton(AF_INET6, address, &server->addr) == 1)
+        } else if (inet_pton(AF_INET6, address, &server->addr) == 1) {
             server->family = AF_INET6;
-        else
-            continue; /* link-local, with a scope, which c-ares cannot be told */
+        } else if (scope_read(address, &scopes[scopes_count])) {
+            server->family = AF_INET6;
+            memcpy(&server->addr.addr6, &scopes[scopes_count++].address, sizeof server->addr.addr6);
+        } else {
+            continue;
+        }
         if (count > 0)
             servers[count - 1].next = server;
         count++;
@@ -162,6 +247,9 @@ struct error *resolver_set_servers(struct resolver *resolver, const struct strin
     if (count > 0 && ares_set_servers_ports(resolver->channel, servers) != ARES_SUCCESS)
         return error_new(ERROR_UNAVAILABLE, "resolver: the nameservers cannot be set");
     resolver->has_servers = count > 0;
+    resolver->scopes_count = scopes_count;
+    memcpy(resolver->scopes, scopes, scopes_count * sizeof *scopes);
+    ares_set_socket_functions(resolver->channel, scopes_count > 0 ? &scoped_functions : NULL, resolver);
     return NULL;
 }
 

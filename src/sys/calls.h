@@ -41,8 +41,8 @@ void sys_signals_reset(void);
 
 /* From here on this process and its children can make only the named calls; every other one fails with EPERM,
  * and one of another ABI ends the process. A name that this machine's ABI lacks is left out. Needs
- * no_new_privs. At most 120. */
-int sys_seccomp_only(const char *const *names, unsigned count);
+ * no_new_privs. At most 120. With `families` (at most 8) sockets are made of these alone. */
+int sys_seccomp_only(const char *const *names, unsigned count, const int *families, unsigned families_count);
 
 /* Of this process's capabilities those in `keep` stay, and of these the ones in `use` are in effect; none is
  * inherited. */

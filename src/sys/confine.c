@@ -13,11 +13,18 @@
 #include "sys/calls.h"
 
 #define CALLS_MAX 120
+#define FAMILIES_MAX 8
+/* Of a call's first argument that half in which an int is. */
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+#define FIRST_ARGUMENT (offsetof(struct seccomp_data, args) + 4)
+#else
+#define FIRST_ARGUMENT offsetof(struct seccomp_data, args)
+#endif
 
-int sys_seccomp_only(const char *const *names, unsigned count) {
+int sys_seccomp_only(const char *const *names, unsigned count, const int *families, unsigned families_count) {
     int calls[CALLS_MAX];
     unsigned known = 0;
-    if (count > CALLS_MAX) {
+    if (count > CALLS_MAX || families_count > FAMILIES_MAX) {
         errno = E2BIG;
         return -1;
     }
@@ -26,7 +33,7 @@ int sys_seccomp_only(const char *const *names, unsigned count) {
         if (number >= 0)
             calls[known++] = number;
     }
-    struct sock_filter filter[CALLS_MAX + 6];
+    struct sock_filter filter[CALLS_MAX + FAMILIES_MAX + 10];
     unsigned short length = 0;
     const unsigned architecture = offsetof(struct seccomp_data, arch),
                    call = offsetof(struct seccomp_data, nr);
@@ -34,6 +41,16 @@ int sys_seccomp_only(const char *const *names, unsigned count) {
     filter[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, seccomp_arch_native(), 1, 0);
     filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
     filter[length++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, call);
+    if (families_count > 0) {
+        unsigned char beyond = (unsigned char)(families_count + 3);
+        filter[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, beyond);
+        filter[length++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIRST_ARGUMENT);
+        for (unsigned i = 0; i < families_count; i++)
+            filter[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)families[i],
+                                                            (unsigned char)(families_count - i), 0);
+        filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+        filter[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    }
     /* An x32 number has a bit of its own and so equals none of the list. */
     for (unsigned i = 0; i < known; i++)
         filter[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i],

@@ -106,7 +106,8 @@ static const char *const calls_of_warden[] = {
 
 fallible confine_calls(void) {
     /* ENOSYS, EINVAL: a machine whose ABI libseccomp does not know, or a kernel without filters. */
-    if (sys_seccomp_only(calls_of_warden, COUNT(calls_of_warden)) < 0 && errno != ENOSYS && errno != EINVAL)
+    if (sys_seccomp_only(calls_of_warden, COUNT(calls_of_warden), NULL, 0) < 0 && errno != ENOSYS &&
+        errno != EINVAL)
         return error_system(errno, "seccomp", "for the warden");
     return NULL;
 }

@@ -378,17 +378,20 @@ while not os.path.exists("end") and time.time() < end: time.sleep(0.02)' >/dev/n
     more_than "$(accepted 7000)" 0
 }
 
-@test "the broker is nobody, without a capability, and under a filter" {
+@test "the broker is nobody, without a capability, a file or a directory, and under a filter" {
     box 'touch running; while [ ! -e go ]; do sleep 0.05; done' &
     background=$!
     wait_for test -e "$PROJECT/running"
     status=$(cat "/proc/$(own_process pinfold-broker)/status")
+    open=$(find "/proc/$(own_process pinfold-broker)/fd" -type l -printf '%l\n' | sed 's/[0-9[].*//' | sort -u)
     touch "$PROJECT/go"
     wait "$background"
     for line in 'Uid:.65534.65534' 'Gid:.65534.65534' 'CapEff:.0000000000000000' 'CapPrm:.0000000000000000' 'NoNewPrivs:.1' \
         'Seccomp:.2'; do
         matches "$status" "$line"
     done
+    # of a file system it has nothing open either
+    is "$(grep -vxE 'socket:|anon_inode:|/dev/null' <<<"$open")" ''
 }
 
 @test "the records are valid and tell every attempt" {

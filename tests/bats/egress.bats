@@ -422,7 +422,7 @@ while True:
     is "$(grep -c "^name allowed.test" "$WORK/seen")" 0
 }
 
-@test "Docker's own name server, which Docker writes after create, does not count: it would ask the broker in turn" {
+@test "Docker's own name server, which Docker writes after create: where it does not answer, the servers of create are asked" {
     world allowed.test=1.2.3.4
     connected
     allow '[allowed.test]'
@@ -431,4 +431,64 @@ while True:
     echo "nameserver 127.0.0.11" >"$WORK/resolv.conf"
     pf start "$ID"
     is "$(inside "$(fetch http://allowed.test/)")" $'reached\ncode 0'
+    is "$(cat "$STATE/$ID/resolv.conf")" $'nameserver 127.0.0.11\nnameserver 10.77.0.1'
+}
+
+# Docker's rules lead its address to a port of dockerd's; while dockerd is down anybody can have that.
+@test "a workload that takes the place of Docker's own name server leads an allowed name to no other network" {
+    [ -x /usr/sbin/nft ] || skip "needs nft"
+    world allowed.test=1.2.3.4
+    nsenter -n -t "$OUTSIDE" ip addr add 6.6.6.6/32 dev lo
+    connected
+    allow '[allowed.test, {host: near.test, private: true}]'
+    printf 'nameserver 127.0.0.11\nnameserver 10.77.0.1\n' >"$WORK/resolv.conf"
+    cat >>"$WORK/add-interface" <<'SH'
+nsenter -n -t "$pid" /usr/sbin/nft add table ip docker
+nsenter -n -t "$pid" /usr/sbin/nft add chain ip docker output '{ type nat hook output priority -100; }'
+nsenter -n -t "$pid" /usr/sbin/nft add rule ip docker output ip daddr 127.0.0.11 udp dport 53 dnat to 127.0.0.11:45353
+SH
+    cat >"$ROOT/feigned.py" <<'PY'
+import socket, struct
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("127.0.0.11", 45353))
+print("ready", flush=True)
+while True:
+    question, client = s.recvfrom(4096)
+    end = 12 + question[12:].index(b"\0") + 5
+    address = b"\xc0\x0c" + struct.pack(">HHIH", 1, 1, 60, 4) + socket.inet_aton("10.77.0.1" if b"near" in question else "6.6.6.6")
+    a = question[end - 4:end - 2] == b"\0\1"
+    s.sendto(question[:2] + struct.pack(">5H", 0x8180, 1, a, 0, 0) + question[12:end] + (address if a else b""), client)
+PY
+    command_is sleep 1000
+    pf_create && pf start "$ID"
+    pf exec "$ID" /usr/bin/python3 /feigned.py >"$WORK/feigned" 2>&1 3>&- &
+    wait_for grep -q ready "$WORK/feigned"
+    # it is heard: where the container's own network is meant, it is believed
+    is "$(inside "$(fetch http://near.test/)")" $'reached\ncode 0'
+    is "$(inside "$(fetch http://allowed.test/)")" $'reached\ncode 0'
+    has_record net.connection.opened '.dst_endpoint.hostname == "near.test" and .dst_endpoint.ip == "10.77.0.1"'
+    has_record net.connection.opened '.dst_endpoint.hostname == "allowed.test" and .dst_endpoint.ip == "1.2.3.4"'
+    is "$(records '.dst_endpoint.ip == "6.6.6.6"')" ''
+}
+
+# The container's own resolver comes to the broker by the other one, at which nobody answers: a socket that is bound to an interface
+# is not redirected to loopback.
+@test "a link-local name server is asked at the interface that resolv.conf names with it" {
+    [ -e /proc/net/if_inet6 ] || skip "needs IPv6"
+    world allowed.test=1.2.3.4
+    connected
+    printf 'nameserver fe80::7%%eth0\nnameserver 10.77.0.9\n' >"$WORK/resolv.conf"
+    allow '[allowed.test]'
+    command_is sleep 1000
+    pf_create
+    link=v$(jq -r .init.pid "$STATE/$ID/state.json")
+    nsenter -n -t "$OUTSIDE" ip addr add fe80::7/64 dev "$link" nodad
+    nsenter -n -t "$OUTSIDE" timeout 250 "$BATS_TEST_DIRNAME/world" "fe80::7%$link" 7001 allowed.test=1.2.3.4 \
+        </dev/null >"$WORK/seen6" 2>&1 3>&- &
+    WORLD="$WORLD $!"
+    wait_for grep -q ready "$WORK/seen6"
+    pf start "$ID"
+    is "$(inside "$(fetch http://allowed.test/)")" $'reached\ncode 0'
+    contains "$(cat "$WORK/seen6")" "name allowed.test 1"
+    lacks "$(cat "$WORK/seen")" "name allowed.test"
 }

@@ -1,4 +1,6 @@
 /* broker/: what it reads of files and answers, and what its filter lets through. */
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,6 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -115,29 +120,124 @@ static void writes_questions_and_knows_their_answers(void **state) {
     assert_int_equal(resolve_write_question("x..y", 1, AF_INET, question), 0);
 }
 
+/* Calls that take a path, or make one of a descriptor: none is the broker's. */
+static const struct {
+    const char *name;
+    long number;
+} calls_of_files[] = {
+    {"openat", SYS_openat},
+    {"openat2", SYS_openat2},
+    {"newfstatat", SYS_newfstatat},
+    {"statx", SYS_statx},
+    {"statfs", SYS_statfs},
+    {"readlinkat", SYS_readlinkat},
+    {"faccessat", SYS_faccessat},
+    {"getdents64", SYS_getdents64},
+    {"chdir", SYS_chdir},
+    {"fchdir", SYS_fchdir},
+    {"chroot", SYS_chroot},
+    {"getcwd", SYS_getcwd},
+    {"mkdirat", SYS_mkdirat},
+    {"mknodat", SYS_mknodat},
+    {"unlinkat", SYS_unlinkat},
+    {"renameat2", SYS_renameat2},
+    {"linkat", SYS_linkat},
+    {"symlinkat", SYS_symlinkat},
+    {"truncate", SYS_truncate},
+    {"fchmodat", SYS_fchmodat},
+    {"fchownat", SYS_fchownat},
+    {"utimensat", SYS_utimensat},
+    {"getxattr", SYS_getxattr},
+    {"setxattr", SYS_setxattr},
+    {"execve", SYS_execve},
+    {"execveat", SYS_execveat},
+    {"mount", SYS_mount},
+    {"umount2", SYS_umount2},
+    {"open_tree", SYS_open_tree},
+    {"move_mount", SYS_move_mount},
+    {"fsopen", SYS_fsopen},
+    {"pivot_root", SYS_pivot_root},
+    {"name_to_handle_at", SYS_name_to_handle_at},
+    {"open_by_handle_at", SYS_open_by_handle_at},
+    {"inotify_add_watch", SYS_inotify_add_watch},
+    {"fanotify_mark", SYS_fanotify_mark},
+#ifdef SYS_open
+    {"open", SYS_open},
+    {"stat", SYS_stat},
+    {"lstat", SYS_lstat},
+    {"access", SYS_access},
+    {"creat", SYS_creat},
+    {"readlink", SYS_readlink},
+    {"unlink", SYS_unlink},
+    {"rename", SYS_rename},
+#endif
+};
+
 static void filter_has_no_way_out(void **state) {
-    static const char *const never[] = {"open",        "openat",
-                                        "openat2",     "execve",
-                                        "execveat",    "fork",
-                                        "vfork",       "clone",
-                                        "clone3",      "ptrace",
-                                        "kill",        "tgkill",
-                                        "listen",      "bind",
-                                        "mount",       "setns",
-                                        "unshare",     "prctl",
-                                        "capset",      "setuid",
-                                        "pidfd_getfd", "process_vm_readv",
-                                        "bpf",         "io_uring_setup"};
-    unsigned count;
+    static const char *const never[] = {
+        "fork",        "vfork", "clone",          "clone3",           "ptrace",       "kill",      "tgkill",
+        "listen",      "bind",  "setns",          "unshare",          "prctl",        "capset",    "setuid",
+        "pidfd_getfd", "bpf",   "io_uring_setup", "process_vm_readv", "memfd_create", "socketpair"};
+    unsigned count, families_count;
     const char *const *calls = confine_broker_calls(&count);
+    const int *families = confine_broker_families(&families_count);
     (void)state;
     print_message("the broker may call:");
     for (unsigned i = 0; i < count; i++) {
         print_message(" %s", calls[i]);
         for (size_t n = 0; n < sizeof never / sizeof *never; n++)
             assert_string_not_equal(calls[i], never[n]);
+        for (size_t n = 0; n < sizeof calls_of_files / sizeof *calls_of_files; n++)
+            assert_string_not_equal(calls[i], calls_of_files[n].name);
+    }
+    print_message("\nand make sockets of the families:");
+    for (unsigned i = 0; i < families_count; i++) {
+        print_message(" %d", families[i]);
+        assert_true(families[i] == AF_INET || families[i] == AF_INET6 || families[i] == AF_NETLINK);
     }
     print_message("\n");
+}
+
+/* In a child of its own, with the filter in place: which of the calls is not refused, counted from 1; 0:
+ * none. The same files are there before. */
+static int confined_child(void) {
+    if (open("/proc/self/status", O_RDONLY | O_CLOEXEC) < 0)
+        return 200;
+    struct error *error = confine_broker(false);
+    if (error != NULL)
+        return 201;
+    int result = 0;
+    for (size_t i = 0; result == 0 && i < sizeof calls_of_files / sizeof *calls_of_files; i++) {
+        errno = 0;
+        /* As open takes them, as openat does; a call that were let through would say EFAULT or EBADF. */
+        long first = syscall(calls_of_files[i].number, "/proc/self/status", 0L, 0L, 0L, 0L);
+        long second = first < 0 && errno == EPERM
+                          ? syscall(calls_of_files[i].number, AT_FDCWD, "/proc/self/status", 0L, 0L, 0L)
+                          : 0;
+        if (first >= 0 || second >= 0 || errno != EPERM)
+            result = (int)i + 1;
+    }
+    static const int families[] = {AF_UNIX, AF_PACKET, AF_VSOCK, AF_ALG};
+    for (size_t i = 0; result == 0 && i < sizeof families / sizeof *families; i++)
+        if (socket(families[i], SOCK_STREAM | SOCK_CLOEXEC, 0) >= 0 || errno != EPERM)
+            result = 150 + (int)i;
+    if (result == 0 && socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0) < 0)
+        result = 202;
+    return result;
+}
+
+static void confined_it_reaches_no_file(void **state) {
+    int status = -1;
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(confined_child());
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) > 0 && WEXITSTATUS(status) <= sizeof calls_of_files / sizeof *calls_of_files)
+        print_message("not refused: %s\n", calls_of_files[WEXITSTATUS(status) - 1].name);
+    assert_int_equal(WEXITSTATUS(status), 0);
 }
 
 int main(void) {
@@ -148,6 +248,7 @@ int main(void) {
         cmocka_unit_test(tells_the_engines_own_nameserver_from_the_others),
         cmocka_unit_test(writes_questions_and_knows_their_answers),
         cmocka_unit_test(filter_has_no_way_out),
+        cmocka_unit_test(confined_it_reaches_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
