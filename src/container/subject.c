@@ -89,6 +89,8 @@ void subject_make(const char *id, const struct prepared *prepared, const char *r
         .policy_name = memory_copy_string(prepared->policy->name),
         .policy_digest = copy_or_null(prepared->policy->digest),
         .log_path = record_log_path(id, root, home),
+        .log_keep_ms = prepared->policy->log_keep.set ? prepared->policy->log_keep.value : 0,
+        .log_total = prepared->policy->log_total.set ? prepared->policy->log_total.value : 0,
     };
 }
 

@@ -26,7 +26,7 @@ static bool asks(const struct policy *policy, enum policy_key key) {
     case POLICY_LOG_OTLP:
         return policy->log_otlp != NULL;
     default:
-        return policy_number_of(policy, key)->set; /* limits, log.keep and log.total */
+        return policy_number_of(policy, key)->set; /* limits */
     }
 }
 
@@ -44,8 +44,6 @@ static const char *const mechanisms[POLICY_KEY_COUNT] = {
         "a BPF program that sees every denied file call, which this version does not have",
     [POLICY_OBSERVE_PROCESSES] = "an observer of executions, which this version does not have",
     [POLICY_LOG_FILE] = "records without a file, which this version does not make",
-    [POLICY_LOG_KEEP] = "tidying of old logs, which is logrotate's in this version",
-    [POLICY_LOG_TOTAL] = "tidying of old logs, which is logrotate's in this version",
     [POLICY_LOG_JOURNALD] = "a journal sink, which this version does not have",
     [POLICY_LOG_OTLP] = "an OTLP sink, which this version does not have",
 };

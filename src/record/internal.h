@@ -57,12 +57,19 @@ void record_line(const struct record_constants *constants, const char *body, siz
  * mark. */
 bool record_quote(struct text *out, const char *bytes, size_t length, size_t limit);
 
-/* -- sink.c: the file -- */
+/* -- sink.c: writing to the file -- */
 
 struct record_sink {
+    int directory; /* that the file is in, as it was found last */
     int fd;
-    bool torn;             /* the last line was cut short (disk full): start the next with a newline */
-    const char *path;      /* the subject's */
+    bool torn;        /* the last line was cut short (disk full): start the next with a newline */
+    const char *path; /* the subject's */
+    const char *name; /* its last component */
+    int64_t keep_ms;  /* log.keep, 0: for ever */
+    int64_t total;    /* log.total, 0: without a bound */
+    int64_t piece;    /* bytes beyond which the file is rotated, 0: never */
+    char *news;       /* what happened to the file, to be said in a record of its own; or NULL */
+    const char *news_reason;
     uint64_t *shared;      /* the shared counter, or NULL */
     uint64_t highest;      /* own counter: highest sequence of the run that is known */
     int64_t seen;          /* size of the file at the last look under the lock */
@@ -74,6 +81,33 @@ fallible record_sink_open(const struct record_subject *subject, uint64_t *shared
 fallible record_sink_append(struct record_sink *sink, const char *correlation,
                             void (*make)(uint64_t sequence, void *data, struct text *line), void *data);
 void record_sink_close(struct record_sink *sink);
+
+/* -- file.c: the file itself -- */
+
+/* A log's older pieces are NAME.1, NAME.2, ...; the highest number is the oldest. */
+#define RECORD_PIECES 3
+
+/* Opens, or makes, the file at sink->path in the place of what was open; its directory too. ERROR_INVALID:
+ * something else is there. */
+fallible record_file_open(struct record_sink *sink);
+/* Whether the log is another file than before: what was open has been renamed or removed, and is open no
+ * more. What happened is in sink->news where something may be missing. */
+bool record_file_look(struct record_sink *sink);
+/* Makes the file the newest of the older pieces, and begins another one. Under its lock. */
+void record_file_rotate(struct record_sink *sink);
+/* Whether somebody has the file open as record_file_open does. */
+bool record_file_is_written(int fd);
+/* How large a file may become, of log.total; 0: without a bound. */
+int64_t record_piece_size(int64_t total);
+
+/* -- tidy.c -- */
+
+/* ID.jsonl (*current), or an older piece, ID.jsonl.N. */
+bool record_is_log_name(const char *name, bool *current);
+/* Removes logs of the directory that are older than `keep_ms`, and of others the oldest until all together
+ * are no more than `total`; 0: no such bound. Only regular files of this user's that are called as logs are,
+ * and whose containers are gone. At most once in five minutes. */
+void record_tidy(int directory, int64_t keep_ms, int64_t total);
 
 /* -- inside.c: the container's own view of its denials -- */
 
@@ -88,3 +122,10 @@ void record_inside_append(struct record_inside *inside, const struct record_even
 /* -- time -- */
 int64_t record_wall_ms(void);
 int64_t record_monotonic_ms(void);
+/* The wall clock against one that nobody can set. */
+struct record_clock {
+    int64_t wall, steady; /* at the last look; 0: none yet */
+};
+int64_t record_steady_ms(void);
+/* By how much the wall clock was set since the last look, 0 for what it drifts. */
+int64_t record_clock_step(struct record_clock *clock, int64_t wall, int64_t steady);

@@ -61,6 +61,16 @@ static const struct record_reason reasons[] = {
     {"mechanism.degraded", "a mechanism is there, and can do less than it should (observed)"},
     {"warden.lost", "the warden or its guardian died; the container was stopped"},
     {"log.suppressed", "carries counts that no other record could carry"},
+    {"log.lost", "records could not be written (the disk was full), or the log was removed while its "
+                 "container ran: the message says how many or up to which sequence, and why (observed)"},
+    {"log.replaced", "something that is no log of this user's was in the log's place: it was given another "
+                     "name, untouched, and a new log was begun (observed)"},
+    {"log.removed", "the oldest piece of the container's own log was removed, because it has reached its "
+                    "share of `log.total` (observed)"},
+    {"log.clock.changed", "the machine's clock was set: times before and after this record do not compare, "
+                          "sequences do (observed)"},
+    {"log.sink.failed", "one of the places that records go to did not take all of them: the message says "
+                        "which, how many, and where they are (observed)"},
     {"policy.applied", "a policy came into force: at `create`, and anew by `update --policy`, where "
                        "`unmapped.previous_policy_digest` is that of the policy until then (observed)"},
     {"container.created", "the container was made (observed)"},

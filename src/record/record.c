@@ -22,11 +22,14 @@
         .key = #member, .type = SCHEMA_STRING, .required = is_required,                                      \
         .offset = offsetof(struct record_subject, member)                                                    \
     }
+#define NUMBER(member)                                                                                       \
+    { .key = #member, .type = SCHEMA_INT64, .offset = offsetof(struct record_subject, member) }
 static const struct schema_field subject_fields[] = {
     FIELD(container_id, true),   FIELD(container_name, false), FIELD(image, false),
     FIELD(image_digest, false),  FIELD(pod_uuid, false),       FIELD(runtime, false),
     FIELD(run_id, false),        FIELD(hostname, false),       FIELD(policy_name, false),
-    FIELD(policy_digest, false), FIELD(log_path, true),
+    FIELD(policy_digest, false), FIELD(log_path, true),        NUMBER(log_keep_ms),
+    NUMBER(log_total),
 };
 const struct schema record_subject_schema = {
     .name = "record subject",
@@ -49,6 +52,9 @@ struct record_log {
     struct coalesce table;
     struct account denied, other;
     struct record_inside inside;
+    uint64_t failed; /* lines that the file did not take since the last that it did */
+    char *failure;   /* why the first of them was not */
+    struct record_clock clock;
 };
 
 struct error *record_log_open(const struct record_subject *subject, uint64_t *sequence,
@@ -82,7 +88,12 @@ void record_log_close(struct record_log *log) {
     fd_close(log->inside.fd);
     record_sink_close(&log->sink);
     record_constants_clear(&log->constants);
+    free(log->failure);
     free(log);
+}
+
+void record_log_tidy(struct record_log *log) {
+    record_tidy(log->sink.directory, log->sink.keep_ms, log->sink.total);
 }
 
 void record_log_show_inside(struct record_log *log, int file) {
@@ -136,6 +147,46 @@ static void make_line(uint64_t sequence, void *data, struct text *line) {
     record_line(&parts->log->constants, parts->body, parts->length, &parts->stamp, line);
 }
 
+/* A record about the log itself. It stands for no event, and is not owed when it cannot be written. */
+static struct error *say(struct record_log *log, const char *reason, const char *subject,
+                         const char *message) {
+    struct record_event event = {.class_id = RECORD_FINDING,
+                                 .activity_id = 1,
+                                 .action = RECORD_OBSERVED,
+                                 .reason = reason,
+                                 .message = message,
+                                 .subject = subject};
+    struct line_parts parts = {.log = log, .stamp = {.time_ms = record_wall_ms(), .stands_for_none = true}};
+    text_owned struct text body = {0};
+    record_body(&log->constants, &event, &body, &parts.stamp.truncated);
+    parts.body = body.data;
+    parts.length = body.length;
+    return record_sink_append(&log->sink, log->constants.correlation, make_line, &parts);
+}
+
+/* What happened to the file, once it can be said there. */
+static void say_news(struct record_log *log) {
+    struct record_sink *sink = &log->sink;
+    if (sink->news != NULL) {
+        memory_owned char *news = sink->news;
+        sink->news = NULL;
+        struct error *error = say(log, sink->news_reason, sink->path, news);
+        if (error != NULL && sink->news == NULL)
+            sink->news = memory_copy_string(news);
+        error_ignore(error); /* said the next time */
+    }
+    if (log->failed == 0)
+        return;
+    memory_owned char *message =
+        text_formatted("%llu records could not be written (%s). What they stood for is counted in the record "
+                       "before this one.",
+                       (unsigned long long)log->failed, log->failure);
+    struct error *error = say(log, "log.lost", sink->path, message);
+    if (error == NULL)
+        log->failed = 0;
+    error_ignore(error); /* said the next time */
+}
+
 /* Writes a body with its stamp and, with it, what the account owes. On failure both are owed again. */
 static struct error *write_body(struct record_log *log, struct account *account, const char *body,
                                 size_t length, struct record_stamp stamp, int64_t now) {
@@ -143,8 +194,15 @@ static struct error *write_body(struct record_log *log, struct account *account,
     parts.stamp.suppressed = account->suppressed;
     account->suppressed = 0;
     struct error *error = record_sink_append(&log->sink, log->constants.correlation, make_line, &parts);
-    if (error != NULL)
-        suppress(account, parts.stamp.suppressed + (stamp.stands_for_none ? 0 : stamp.count), now);
+    if (error == NULL) {
+        say_news(log);
+        return NULL;
+    }
+    suppress(account, parts.stamp.suppressed + (stamp.stands_for_none ? 0 : stamp.count), now);
+    if (log->failed++ == 0) {
+        free(log->failure);
+        log->failure = memory_copy_string(error->message);
+    }
     return error;
 }
 
@@ -197,7 +255,20 @@ static bool make_room(struct record_log *log, int64_t now, struct error **error)
     return true;
 }
 
+/* The order of records is that of their numbers; without this their times would seem to contradict it. */
+static void say_clock(struct record_log *log) {
+    int64_t step = record_clock_step(&log->clock, record_wall_ms(), record_steady_ms());
+    if (step == 0)
+        return;
+    memory_owned char *message =
+        text_formatted("The machine's clock was set %s by %.1f seconds; metadata.sequence has the order.",
+                       step < 0 ? "back" : "forward", (double)(step < 0 ? -step : step) / 1000);
+    error_ignore(
+        say(log, "log.clock.changed", "clock", message)); /* the file's failure is said when it ends */
+}
+
 struct error *record_write(struct record_log *log, const struct record_event *event) {
+    say_clock(log);
     int64_t now = record_monotonic_ms();
     int64_t time_ms = event->time_ms != 0 ? event->time_ms : record_wall_ms();
     struct account *account = account_of(log, event->action == RECORD_DENIED);

@@ -23,6 +23,8 @@ struct record_subject {
     char *policy_name;
     char *policy_digest; /* hexadecimal SHA-256 of the effective policy */
     char *log_path;
+    int64_t log_keep_ms; /* how long logs of ended containers are kept; 0: for ever */
+    int64_t log_total;   /* bytes that all logs of the directory may have; 0: without a bound */
 };
 extern const struct schema record_subject_schema;
 
@@ -119,6 +121,9 @@ int record_log_timeout(const struct record_log *log);
 /* Writes the repeat counts that are still owed; `final` also those whose time has not come. */
 fallible record_log_flush(struct record_log *log, bool final);
 void record_log_close(struct record_log *log);
+/* Removes what is too old or too much of the logs beside this one (log.keep, log.total): for a moment when
+ * nobody waits. */
+void record_log_tidy(struct record_log *log);
 
 /* The default path of a container's log: /var/log/pinfold/ID.jsonl for root, else below the user's state
  * directory

@@ -1,4 +1,4 @@
-/* The file of a container's log: who may read it, how it is found again, and how several writers share it. */
+/* Writing to a container's log: how several writers share its file, and its numbers. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,7 +24,9 @@
  * waited for this long and then done without: the numbers may then repeat. */
 #define LOCK_WAIT_MS 1000
 #define LOCK_HOPELESS_MS 30000
-#define GROUPS_MAX (1024 * 1024)
+/* A clock is slewed by at most a part in 2,000. */
+#define CLOCK_TOLERANCE_MS 2000
+#define CLOCK_DRIFT 1000
 
 int64_t record_wall_ms(void) {
     struct timespec now;
@@ -32,115 +34,24 @@ int64_t record_wall_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+int64_t record_steady_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now); /* goes on while the machine sleeps, as the wall clock does */
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int64_t record_clock_step(struct record_clock *clock, int64_t wall, int64_t steady) {
+    int64_t passed = steady - clock->steady, step = wall - clock->wall - passed;
+    bool first = clock->steady == 0;
+    *clock = (struct record_clock){wall, steady};
+    int64_t tolerance = CLOCK_TOLERANCE_MS + passed / CLOCK_DRIFT;
+    return first || (step > -tolerance && step < tolerance) ? 0 : step;
+}
+
 int64_t record_monotonic_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-char *record_log_path(const char *container_id, bool root, const char *home) {
-    if (container_id[0] == '\0' || container_id[0] == '.' || strchr(container_id, '/') != NULL)
-        return NULL;
-    if (root)
-        return text_formatted("/var/log/pinfold/%s.jsonl", container_id);
-    return text_formatted("%s/.local/state/pinfold/%s.jsonl", home ? home : "", container_id);
-}
-
-/* Up to `capacity` - 1 bytes of a small file, NUL-terminated; "" when it cannot be read. */
-static void read_small(const char *path, char *buffer, size_t capacity) {
-    buffer[0] = '\0';
-    fd_owned int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return;
-    size_t length = 0;
-    ssize_t got;
-    while (length < capacity - 1 && (got = read(fd, buffer + length, capacity - 1 - length)) > 0)
-        length += (size_t)got;
-    buffer[length] = '\0';
-}
-
-/* Root of the machine, and not of a user namespace (rootless engines call the runtime as uid 0 of one). */
-static bool is_machine_root(void) {
-    if (geteuid() != 0)
-        return false;
-    char map[128];
-    unsigned long inside = 1, outside = 1, count = 0;
-    read_small("/proc/self/uid_map", map, sizeof map);
-    return sscanf(map, "%lu %lu %lu", &inside, &outside, &count) == 3 && inside == 0 && outside == 0 &&
-           count == 4294967295ul;
-}
-
-/* The gid of `adm`, or -1. By hand: getgrnam loads NSS modules, which a static binary cannot. */
-static gid_t adm_group(void) {
-    text_owned struct text groups = {0};
-    error_ignore(
-        file_read(AT_FDCWD, "/etc/group", GROUPS_MAX, &groups)); /* what was read is looked through */
-    for (const char *line = text_string(&groups); line != NULL && *line != '\0';) {
-        unsigned gid;
-        if (text_starts_with(line, "adm:") && sscanf(line, "adm:%*[^:]:%u", &gid) == 1)
-            return (gid_t)gid;
-        line = strchr(line, '\n');
-        if (line != NULL)
-            line++;
-    }
-    return (gid_t)-1;
-}
-
-/* Makes the directory of `path` and those above it. The last one is the log's: closed to others. */
-static struct error *make_parents(const char *path, bool machine_root, gid_t group) {
-    memory_owned char *directory = memory_copy_string(path);
-    char *last = strrchr(directory, '/');
-    if (last == NULL || last == directory)
-        return NULL;
-    *last = '\0';
-    for (char *slash = directory + 1;; slash++) {
-        bool end = *slash == '\0';
-        if (*slash != '/' && !end)
-            continue;
-        *slash = '\0';
-        mode_t mode = !machine_root ? 0700 : end ? 0750 : 0755;
-        if (mkdir(directory, mode) == 0) {
-            /* The caller's umask may be wider or narrower; and adm must be able to enter. */
-            if (chmod(directory, mode) < 0)
-                return error_system(errno, "chmod", "%s", directory);
-            if (end && machine_root && group != (gid_t)-1)
-                (void)!chown(directory, (uid_t)-1, group);
-        } else if (errno != EEXIST) {
-            return error_system(errno, "make the log directory", "%s", directory);
-        }
-        if (end)
-            return NULL;
-        *slash = '/';
-    }
-}
-
-static struct error *open_file(const char *path, int *out) {
-    bool machine_root = is_machine_root();
-    const int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-    for (unsigned attempt = 0;; attempt++) {
-        int fd = open(path, flags | O_CLOEXEC);
-        if (fd >= 0) {
-            *out = fd;
-            return NULL;
-        }
-        if (errno != ENOENT || attempt > 3)
-            return error_system(errno, "open the log", "%s", path);
-        gid_t group = machine_root ? adm_group() : (gid_t)-1;
-        TRY(make_parents(path, machine_root, group));
-        mode_t mode = machine_root ? 0640 : 0600;
-        fd = open(path, flags | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-        if (fd >= 0) {
-            *out = fd;
-            if (fchmod(fd, mode) < 0) /* whatever the umask */
-                return error_system(errno, "chmod", "%s", path);
-            /* No group adm, or a file system without owners: root alone reads it, which is the safe side. */
-            if (group != (gid_t)-1)
-                (void)!fchown(fd, (uid_t)-1, group);
-            return NULL;
-        }
-        if (errno != EEXIST) /* else another writer was first */
-            return error_system(errno, "make the log", "%s", path);
-    }
 }
 
 /* The sequence of the last record of the run in `bytes`, 0 for none. A plain search is exact: inside a JSON
@@ -176,45 +87,60 @@ static char *read_range(int fd, int64_t from, int64_t to, size_t *length) {
     return bytes;
 }
 
+/* The highest sequence of the run between `low` and `size` of a file, 0 for none. Backwards: the last record
+ * of the run has it. Chunks overlap by a line's length. */
+static uint64_t find_sequence(int fd, const char *correlation, int64_t low, int64_t size) {
+    uint64_t found = 0;
+    for (int64_t end = size; end > low && found == 0;) {
+        int64_t start = end - TAIL_CHUNK > low ? end - TAIL_CHUNK : low;
+        size_t length = 0;
+        int64_t until = end + RECORD_LINE_MAX < size ? end + RECORD_LINE_MAX : size;
+        memory_owned char *bytes = read_range(fd, start, until, &length);
+        found = last_sequence(bytes, length, correlation);
+        end = start;
+    }
+    return found;
+}
+
+/* Of the piece before this one, which was full when the run went on. */
+static uint64_t find_in_older(const struct record_sink *sink, const char *correlation) {
+    memory_owned char *older = text_formatted("%s.1", sink->name);
+    fd_owned int fd =
+        openat(sink->directory, older, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat status;
+    if (fd < 0 || fstat(fd, &status) < 0 || !S_ISREG(status.st_mode))
+        return 0;
+    return find_sequence(fd, correlation, status.st_size > TAIL_MAX ? status.st_size - TAIL_MAX : 0,
+                         status.st_size);
+}
+
 /* Brings the own counter up to date with what stands in the file between `seen` and its end. */
 static void catch_up(struct record_sink *sink, const char *correlation, int64_t size) {
     int64_t seen = size < sink->seen ? 0 : sink->seen; /* copied and truncated: the counter goes on */
     int64_t low = seen > size - TAIL_MAX ? seen : size - TAIL_MAX;
     if (correlation == NULL)
-        low = size;
-    /* Backwards: the last record of the run has its highest sequence. Chunks overlap by a line's length. */
-    for (int64_t end = size; end > low;) {
-        int64_t start = end - TAIL_CHUNK > low ? end - TAIL_CHUNK : low;
-        size_t length = 0;
-        int64_t until = end + RECORD_LINE_MAX < size ? end + RECORD_LINE_MAX : size;
-        memory_owned char *bytes = read_range(sink->fd, start, until, &length);
-        uint64_t highest = last_sequence(bytes, length, correlation);
-        if (highest > sink->highest)
-            sink->highest = highest;
-        if (highest > 0)
-            break;
-        end = start;
-    }
+        return;
+    uint64_t highest = find_sequence(sink->fd, correlation, low, size);
+    if (highest > sink->highest)
+        sink->highest = highest;
 }
 
 struct error *record_sink_open(const struct record_subject *subject, uint64_t *shared,
                                struct record_sink *out) {
-    *out = (struct record_sink){.fd = -1, .path = subject->log_path, .shared = shared};
+    *out = (struct record_sink){.directory = -1,
+                                .fd = -1,
+                                .path = subject->log_path,
+                                .keep_ms = subject->log_keep_ms,
+                                .total = subject->log_total,
+                                .piece = record_piece_size(subject->log_total),
+                                .shared = shared};
     if (subject->log_path == NULL || subject->log_path[0] != '/')
         return error_new(ERROR_INVALID, "record: log_path: expected an absolute path");
-    fd_owned int fd = -1;
-    TRY(open_file(subject->log_path, &fd));
-    struct stat status;
-    if (fstat(fd, &status) < 0)
-        return error_system(errno, "stat", "%s", subject->log_path);
-    if (!S_ISREG(status.st_mode))
-        return error_new(ERROR_INVALID, "log %s is not a regular file", subject->log_path);
-    /* A file that someone else put there in advance could be read, or taken away, by them. */
-    if (status.st_uid != geteuid() && status.st_uid != 0)
-        return error_new(ERROR_INVALID, "log %s belongs to uid %u, not to the runtime's", subject->log_path,
-                         status.st_uid);
-    out->fd = fd_take(&fd);
-    return NULL;
+    out->name = strrchr(subject->log_path, '/') + 1;
+    struct error *error = record_file_open(out);
+    if (error != NULL)
+        record_sink_close(out);
+    return error;
 }
 
 static bool lock_file(struct record_sink *sink) {
@@ -233,7 +159,8 @@ static bool lock_file(struct record_sink *sink) {
     return false;
 }
 
-static struct error *write_line(struct record_sink *sink, const struct text *line) {
+/* A line of which only the beginning found room is taken back, where nobody else writes meanwhile. */
+static struct error *write_line(struct record_sink *sink, const struct text *line, bool locked) {
     ssize_t written;
     do
         written = write(sink->fd, line->data, line->length);
@@ -241,16 +168,22 @@ static struct error *write_line(struct record_sink *sink, const struct text *lin
     if (written < 0)
         return error_system(errno, "write", "%s", sink->path);
     sink->torn = (size_t)written != line->length;
-    if (sink->torn)
-        return error_system(ENOSPC, "write", "%s", sink->path);
-    return NULL;
+    if (!sink->torn)
+        return NULL;
+    if (locked && ftruncate(sink->fd, sink->seen) == 0)
+        sink->torn = false;
+    return error_system(ENOSPC, "write", "%s", sink->path);
 }
 
 /* Looks at what others wrote since the last look. Under the lock only is the end of the file the end of a
  * line: a write grows the file page by page, and who looks in between sees half of it. */
 static void look_at_others(struct record_sink *sink, const char *correlation, bool locked) {
     struct stat status;
-    if (fstat(sink->fd, &status) < 0 || status.st_size == sink->seen)
+    if (fstat(sink->fd, &status) < 0)
+        return;
+    if (sink->shared == NULL && sink->highest == 0 && sink->piece > 0 && correlation != NULL)
+        sink->highest = find_in_older(sink, correlation);
+    if (status.st_size == sink->seen)
         return;
     if (sink->shared == NULL)
         catch_up(sink, correlation, status.st_size);
@@ -262,17 +195,33 @@ static void look_at_others(struct record_sink *sink, const char *correlation, bo
         sink->torn = last != '\n';
 }
 
-struct error *record_sink_append(struct record_sink *sink, const char *correlation,
-                                 void (*make)(uint64_t sequence, void *data, struct text *line), void *data) {
+/* The lock of the file that the log is now: it may have been renamed, removed or replaced meanwhile. */
+static bool lock_current(struct record_sink *sink, const char *correlation) {
+    for (int attempt = 0; attempt < 3; attempt++) {
+        bool locked = lock_file(sink);
+        if (record_file_look(sink))
+            continue;
+        look_at_others(sink, correlation, locked);
+        if (!locked || sink->piece == 0 || sink->seen + RECORD_LINE_MAX <= sink->piece)
+            return locked;
+        record_file_rotate(sink);
+    }
     bool locked = lock_file(sink);
     look_at_others(sink, correlation, locked);
+    return locked;
+}
+
+struct error *record_sink_append(struct record_sink *sink, const char *correlation,
+                                 void (*make)(uint64_t sequence, void *data, struct text *line), void *data) {
+    bool locked = lock_current(sink, correlation);
     uint64_t sequence =
-        sink->shared != NULL ? __atomic_add_fetch(sink->shared, 1, __ATOMIC_SEQ_CST) : ++sink->highest;
+        sink->shared != NULL ? __atomic_add_fetch(sink->shared, 1, __ATOMIC_SEQ_CST) : sink->highest + 1;
+    sink->highest = sequence;
     text_owned struct text line = {0};
     if (sink->torn)
         text_append(&line, "\n");
     make(sequence, data, &line);
-    struct error *error = write_line(sink, &line);
+    struct error *error = write_line(sink, &line, locked);
     if (locked && error == NULL)
         sink->seen += (int64_t)line.length;
     if (locked)
@@ -282,5 +231,8 @@ struct error *record_sink_append(struct record_sink *sink, const char *correlati
 
 void record_sink_close(struct record_sink *sink) {
     fd_close(sink->fd);
-    sink->fd = -1;
+    fd_close(sink->directory);
+    sink->fd = sink->directory = -1;
+    free(sink->news);
+    sink->news = NULL;
 }

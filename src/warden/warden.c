@@ -355,6 +355,7 @@ static void finish(struct warden *warden) {
         record_lifecycle(warden, 4, NULL, "container.ended", "The container ended.", NULL);
     }
     error_ignore(record_log_flush(warden->context.log, true)); /* counted by the log */
+    record_log_tidy(warden->context.log);
     record_log_close(warden->context.log);
 }
 

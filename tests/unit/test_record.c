@@ -1,5 +1,6 @@
 /* record/: each class is valid OCSF, also with hostile strings; lines are bounded; the file and its sequence.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -183,8 +185,8 @@ static void every_class_is_valid(void **state) {
 static void fill_with(char *string, struct record_subject *subject, struct record_process *process,
                       struct record_event *event) {
     char *path = subject->log_path;
-    *subject = (struct record_subject){string, string, string, string, string, string,
-                                       string, string, string, string, path};
+    *subject = (struct record_subject){string, string, string, string, string, string, string,
+                                       string, string, string, path,   0,      0};
     *process = (struct record_process){4242, string, string, string, 1000};
     event->message = event->reason = event->rule = event->rule_origin = event->remedy = event->exec_id =
         string;
@@ -474,7 +476,7 @@ static void file_is_private(void **state) {
     char parent[128];
     snprintf(parent, sizeof parent, "%s/new", directory);
     assert_int_equal(stat(parent, &status), 0);
-    assert_int_equal(status.st_mode & 07777, geteuid() == 0 ? 0750 : 0700);
+    assert_int_equal(status.st_mode & 0777, geteuid() == 0 ? 0750 : 0700);
 }
 
 static void expect_refused(const char *path, const char *words) {
@@ -507,32 +509,25 @@ static void a_failed_write_is_counted(void **state) {
     struct record_event event = {.class_id = RECORD_LIFECYCLE, .activity_id = 3, .action = RECORD_DENIED};
     struct record_log *log = NULL;
     ASSERT_OK(record_log_open(&subject, NULL, &log));
-    struct stat status;
-    assert_int_equal(stat(subject.log_path, &status), 0);
-    /* /dev/full in the place of the file's descriptor: the next number that open gives is known. */
-    int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
-    int target = -1;
-    for (int fd = 3; fd < full; fd++) {
-        struct stat other;
-        if (fstat(fd, &other) == 0 && other.st_ino == status.st_ino && other.st_dev == status.st_dev)
-            target = fd;
-    }
-    assert_true(target > 2);
-    int kept = fcntl(target, F_DUPFD_CLOEXEC, 100);
-    assert_int_equal(dup3(full, target, O_CLOEXEC), target);
+    /* No file of this process may grow: as on a disk that is full. */
+    struct rlimit before, none;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
     error_owned error = record_write(log, &event);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     assert_non_null(error);
-    assert_int_equal(error->number, 28 /* ENOSPC */);
-    assert_int_equal(dup3(kept, target, O_CLOEXEC), target);
-    close(kept);
-    close(full);
+    assert_int_equal(error->number, EFBIG);
     assert_in_range(record_log_timeout(log), 1, 1000);
     ASSERT_OK(record_write(log, &event));
     assert_int_equal(record_log_timeout(log), -1);
     record_log_close(log);
     memory_owned char *text = read_file(subject.log_path);
-    assert_int_equal(count_of(text, "\n"), 1);
+    assert_int_equal(count_of(text, "\n"), 2);
     assert_non_null(strstr(text, "\"suppressed\":1}"));
+    assert_non_null(strstr(text, "1 records could not be written (write "));
+    assert_int_equal(count_of(text, "\"count\":0"), 1);
 }
 
 static void process_is_read(void **state) {
@@ -577,6 +572,31 @@ static void default_paths(void **state) {
     assert_null(record_log_path("", true, NULL));
 }
 
+static void names_of_logs(void **state) {
+    (void)state;
+    bool current;
+    assert_true(record_is_log_name("abc.jsonl", &current));
+    assert_true(current);
+    assert_true(record_is_log_name("a.jsonl.b.jsonl.12", &current));
+    assert_false(current);
+    static const char *const others[] = {".jsonl",         ".x.jsonl",         "abc.jsonl.",
+                                         "abc.jsonl.1.gz", "abc.jsonl.123456", "abc.jsonl.foreign-0",
+                                         "abc.jsonlx",     "abc.json",         ""};
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_false(record_is_log_name(others[i], &current));
+}
+
+static void a_clock_that_is_set_is_told_from_one_that_drifts(void **state) {
+    (void)state;
+    struct record_clock clock = {0};
+    assert_int_equal(record_clock_step(&clock, 1000000000, 5000), 0);
+    assert_int_equal(record_clock_step(&clock, 1000010100, 15000), 0); /* 100 ms in ten seconds */
+    assert_int_equal(record_clock_step(&clock, 996420100, 25000), -3600000);
+    assert_int_equal(record_clock_step(&clock, 996430100, 35000), 0);
+    assert_int_equal(record_clock_step(&clock, 996439100 + 86400000, 44000), 86400000);
+    assert_int_equal(record_clock_step(&clock, 1082889100, 94000), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_class_is_valid),
@@ -594,6 +614,8 @@ int main(void) {
         cmocka_unit_test(a_failed_write_is_counted),
         cmocka_unit_test(process_is_read),
         cmocka_unit_test(default_paths),
+        cmocka_unit_test(names_of_logs),
+        cmocka_unit_test(a_clock_that_is_set_is_told_from_one_that_drifts),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
