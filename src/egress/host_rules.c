@@ -154,12 +154,6 @@ static void match_port(struct netlink_batch *rule, uint32_t operation, uint16_t 
     nft_compare(rule, REGISTER_A, operation, &ordered, sizeof ordered);
 }
 
-static void match_ipv4_destination(struct netlink_batch *rule, const uint8_t address[4]) {
-    match_family(rule, NFPROTO_IPV4);
-    nft_load_payload(rule, NFT_PAYLOAD_NETWORK_HEADER, IPV4_DESTINATION, 4, REGISTER_A);
-    nft_compare(rule, REGISTER_A, NFT_CMP_EQ, address, 4);
-}
-
 void host_rules_chains(struct wall_plan *plan) {
     if (plan->openings->brokered)
         plan->chains[plan->chain_count++] = (struct nft_chain){.name = "broker",
@@ -182,10 +176,9 @@ static void marked_rules(struct wall_plan *plan, uint32_t mark) {
 
     if (plan->variant != WALL_ALONE) {
         /* Docker's resolver: at port 53 as it was sent, and where Docker's own rules have redirected it. */
-        static const uint8_t docker_resolver[4] = {127, 0, 0, 11};
         rule = rule_begin(plan, "output", "the broker to the engine's resolver");
         match_mark(rule, mark);
-        match_ipv4_destination(rule, docker_resolver);
+        match_engine_resolver(rule);
         nft_verdict(rule, NF_ACCEPT, NULL);
     }
     /* What leads nowhere, or into the container itself. Nobody's attempt, so no record but the broker's. */
@@ -347,12 +340,8 @@ static void input_rules(struct wall_plan *plan, uint32_t mark) {
     match_u8(rule, NFT_META_PKTTYPE, PACKET_HOST);
     nft_verdict(rule, NFT_GOTO, "inbound");
 
-    rule = rule_begin(plan, "inbound", "counted");
-    nft_count(rule, WALL_COUNTER_DENIED);
-    rule = rule_begin(plan, "inbound", "logged below the rate");
-    nft_limit(rule, WALL_INBOUND_RATE, WALL_INBOUND_BURST);
-    nft_count(rule, WALL_COUNTER_LOGGED);
-    nft_log(rule, WALL_LOG_GROUP, WALL_PREFIX_INBOUND, WALL_SNAP_LENGTH);
+    log_rules(plan, "inbound", WALL_COUNTER_DENIED, WALL_INBOUND_RATE, WALL_INBOUND_BURST,
+              WALL_PREFIX_INBOUND);
     /* A reset at once: who dials would wait for ten seconds and more. Datagrams go unanswered. */
     rule = rule_begin(plan, "inbound", "refused, TCP");
     match_protocol(rule, IPPROTO_TCP);

@@ -38,6 +38,13 @@ void match_loopback_address(struct netlink_batch *rule, uint8_t family, bool sou
     }
 }
 
+void match_engine_resolver(struct netlink_batch *rule) {
+    static const uint8_t docker_resolver[4] = {127, 0, 0, 11};
+    match_family(rule, NFPROTO_IPV4);
+    nft_load_payload(rule, NFT_PAYLOAD_NETWORK_HEADER, IPV4_DESTINATION, 4, REGISTER_A);
+    nft_compare(rule, REGISTER_A, NFT_CMP_EQ, docker_resolver, sizeof docker_resolver);
+}
+
 void match_out_of_loopback(struct netlink_batch *rule) {
     uint32_t index = LOOPBACK_INDEX;
     nft_load_meta(rule, NFT_META_OIF, REGISTER_A);
@@ -57,4 +64,14 @@ void accept_marked(struct netlink_batch *rule, enum wall_variant variant, uint32
         nft_set_meta(rule, NFT_META_MARK, REGISTER_A);
     }
     nft_verdict(rule, NF_ACCEPT, NULL);
+}
+
+void log_rules(struct wall_plan *plan, const char *chain, const char *counter, uint64_t rate, uint32_t burst,
+               const char *prefix) {
+    struct netlink_batch *rule = rule_begin(plan, chain, "counted");
+    nft_count(rule, counter);
+    rule = rule_begin(plan, chain, "logged below the rate");
+    nft_limit(rule, rate, burst);
+    nft_count(rule, WALL_COUNTER_LOGGED);
+    nft_log(rule, WALL_LOG_GROUP, prefix, WALL_SNAP_LENGTH);
 }

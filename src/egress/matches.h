@@ -27,7 +27,13 @@ void match_family(struct netlink_batch *rule, uint8_t family);
 void match_protocol(struct netlink_batch *rule, uint8_t protocol);
 /* With the family. `operation`: NFT_CMP_EQ, NFT_CMP_NEQ. */
 void match_loopback_address(struct netlink_batch *rule, uint8_t family, bool source, uint32_t operation);
+/* Docker's resolver, 127.0.0.11. */
+void match_engine_resolver(struct netlink_batch *rule);
 void match_out_of_loopback(struct netlink_batch *rule);
 void match_tcp_flags(struct netlink_batch *rule, uint8_t mask, uint8_t flags);
 /* What goes out by an interface: with the mark that the netdev chain asks for, where there is one. */
 void accept_marked(struct netlink_batch *rule, enum wall_variant variant, uint32_t mark);
+/* Appends the rules with which a chain of what is denied or observed begins: all is counted, and what comes
+ * below the rate is logged. */
+void log_rules(struct wall_plan *plan, const char *chain, const char *counter, uint64_t rate, uint32_t burst,
+               const char *prefix);

@@ -33,18 +33,29 @@ static void put_value(struct netlink_batch *rule, uint16_t type, const void *val
     netlink_nest_end(rule, nest);
 }
 
-void nft_load_meta(struct netlink_batch *rule, uint32_t key, uint32_t into) {
-    struct expression expression = expression_begin(rule, "meta");
-    netlink_put_be32(rule, NFTA_META_KEY, key);
-    netlink_put_be32(rule, NFTA_META_DREG, into);
+/* One value of a key, between the packet and a register: the register's attribute says which way. */
+static void put_keyed(struct netlink_batch *rule, const char *name, uint16_t key_type, uint32_t key,
+                      uint16_t register_type, uint32_t reg) {
+    struct expression expression = expression_begin(rule, name);
+    netlink_put_be32(rule, key_type, key);
+    netlink_put_be32(rule, register_type, reg);
     expression_end(rule, expression);
 }
 
+void nft_load_meta(struct netlink_batch *rule, uint32_t key, uint32_t into) {
+    put_keyed(rule, "meta", NFTA_META_KEY, key, NFTA_META_DREG, into);
+}
+
 void nft_set_meta(struct netlink_batch *rule, uint32_t key, uint32_t from) {
-    struct expression expression = expression_begin(rule, "meta");
-    netlink_put_be32(rule, NFTA_META_KEY, key);
-    netlink_put_be32(rule, NFTA_META_SREG, from);
-    expression_end(rule, expression);
+    put_keyed(rule, "meta", NFTA_META_KEY, key, NFTA_META_SREG, from);
+}
+
+void nft_load_conntrack(struct netlink_batch *rule, uint32_t key, uint32_t into) {
+    put_keyed(rule, "ct", NFTA_CT_KEY, key, NFTA_CT_DREG, into);
+}
+
+void nft_set_conntrack(struct netlink_batch *rule, uint32_t key, uint32_t from) {
+    put_keyed(rule, "ct", NFTA_CT_KEY, key, NFTA_CT_SREG, from);
 }
 
 void nft_load_payload(struct netlink_batch *rule, uint32_t base, uint32_t offset, uint32_t length,
@@ -54,20 +65,6 @@ void nft_load_payload(struct netlink_batch *rule, uint32_t base, uint32_t offset
     netlink_put_be32(rule, NFTA_PAYLOAD_BASE, base);
     netlink_put_be32(rule, NFTA_PAYLOAD_OFFSET, offset);
     netlink_put_be32(rule, NFTA_PAYLOAD_LEN, length);
-    expression_end(rule, expression);
-}
-
-void nft_load_conntrack(struct netlink_batch *rule, uint32_t key, uint32_t into) {
-    struct expression expression = expression_begin(rule, "ct");
-    netlink_put_be32(rule, NFTA_CT_KEY, key);
-    netlink_put_be32(rule, NFTA_CT_DREG, into);
-    expression_end(rule, expression);
-}
-
-void nft_set_conntrack(struct netlink_batch *rule, uint32_t key, uint32_t from) {
-    struct expression expression = expression_begin(rule, "ct");
-    netlink_put_be32(rule, NFTA_CT_KEY, key);
-    netlink_put_be32(rule, NFTA_CT_SREG, from);
     expression_end(rule, expression);
 }
 

@@ -53,10 +53,5 @@ void observing_rules(struct wall_plan *plan) {
     match_new_flow(rule);
     nft_verdict(rule, NFT_GOTO, "flow");
 
-    rule = rule_begin(plan, "flow", "counted");
-    nft_count(rule, WALL_COUNTER_LET_OUT);
-    rule = rule_begin(plan, "flow", "logged below the rate");
-    nft_limit(rule, WALL_LOG_RATE, WALL_LOG_BURST);
-    nft_count(rule, WALL_COUNTER_LOGGED);
-    nft_log(rule, WALL_LOG_GROUP, WALL_PREFIX_LET_OUT, WALL_SNAP_LENGTH);
+    log_rules(plan, "flow", WALL_COUNTER_LET_OUT, WALL_LOG_RATE, WALL_LOG_BURST, WALL_PREFIX_LET_OUT);
 }

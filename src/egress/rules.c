@@ -34,11 +34,8 @@ static void redirection_rules(struct wall_plan *plan) {
     struct netlink_batch *rule;
 
     /* Docker's resolver; it forwards any name, from the host's namespace where it must. */
-    static const uint8_t docker_resolver[4] = {127, 0, 0, 11};
     rule = rule_begin(plan, "output", "the engine's resolver");
-    match_family(rule, NFPROTO_IPV4);
-    nft_load_payload(rule, NFT_PAYLOAD_NETWORK_HEADER, IPV4_DESTINATION, 4, REGISTER_A);
-    nft_compare(rule, REGISTER_A, NFT_CMP_EQ, docker_resolver, sizeof docker_resolver);
+    match_engine_resolver(rule);
     nft_verdict(rule, NFT_GOTO, "refuse");
 
     if (plan->variant == WALL_ALONE)
@@ -201,12 +198,7 @@ static void denial_rules(struct wall_plan *plan) {
     rule = rule_begin(plan, "attempt", "refused above it");
     nft_reject(rule, NFT_REJECT_TCP_RST, 0);
 
-    rule = rule_begin(plan, "refuse", "counted");
-    nft_count(rule, WALL_COUNTER_DENIED);
-    rule = rule_begin(plan, "refuse", "logged below the rate");
-    nft_limit(rule, WALL_LOG_RATE, WALL_LOG_BURST);
-    nft_count(rule, WALL_COUNTER_LOGGED);
-    nft_log(rule, WALL_LOG_GROUP, WALL_PREFIX_DENIED, WALL_SNAP_LENGTH);
+    log_rules(plan, "refuse", WALL_COUNTER_DENIED, WALL_LOG_RATE, WALL_LOG_BURST, WALL_PREFIX_DENIED);
     rule = rule_begin(plan, "refuse", "refused, TCP");
     match_protocol(rule, IPPROTO_TCP);
     nft_reject(rule, NFT_REJECT_TCP_RST, 0);
