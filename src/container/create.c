@@ -421,6 +421,7 @@ static struct error *warden_begin(struct creation *creation) {
                                .policy_origin = creation->prepared.policy->origin,
                                .on_denied = creation->prepared.policy->on_denied_action,
                                .init_pid = creation->pid,
+                               .executions = hardened->executions_observed,
                                .network_open = hardened->reached_observed,
                                .network_unobserved = !creation->prepared.policy->observe_network,
                                .mutations_judged = hardened->files_observer == FILES_BY_SECCOMP,

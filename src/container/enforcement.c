@@ -250,6 +250,13 @@ static void mechanisms_add(struct enforcement *out, const struct hardened *harde
     if (config->linux_config->resources != NULL && config->linux_config->resources->pids != NULL)
         mechanism_or_degraded(out, hardened, "number of processes", "linux.resources.pids",
                               "the pids cgroup");
+    if (hardened->executions_observed)
+        mechanism_add(out, "programs that are run", "enforced",
+                      "a notified execve, and a pidfd for the end; without effect on what may run");
+    else
+        mechanism_add(out, "programs that are run", "off",
+                      policy->observe_processes ? "a seccomp agent of the user's has the only listener"
+                                                : "observe.processes: false");
     mechanism_add(out, "record", "enforced", "a warden outside the container; without it nothing runs on");
     if (policy->log_inside)
         mechanism_add(out, "view from inside", hardened->inside ? "enforced" : "unavailable",

@@ -80,6 +80,7 @@ static struct error *look_and_harden(const char *bundle, struct prepared *out) {
     if (fault_without("reading") && out->hardened->observed != NULL) {
         oci_seccomp_free(out->hardened->observed);
         out->hardened->observed = harden_seccomp_observed(OBSERVED_MUTATIONS);
+        out->hardened->executions_observed = false;
     }
     return lsm_check(out->hardened->config->process, out->hardened->config->linux_config);
 }

@@ -64,11 +64,12 @@ enum files_observer { FILES_UNOBSERVED, FILES_BY_SECCOMP };
 struct hardened {
     struct oci_config *config; /* what is executed */
     const struct mount_fact *
-        *mount_sources;    /* parallel to config->mounts; NULL for a mount that hardening added */
-    bool confined;         /* false: policy unconfined, all below is empty */
-    bool wall;             /* the network namespace gets the wall */
-    bool reached_observed; /* no wall: what is reached is recorded (network.mode: open) */
-    bool reached_must;     /* and without that there is no container: observe.network is written */
+        *mount_sources;       /* parallel to config->mounts; NULL for a mount that hardening added */
+    bool confined;            /* false: policy unconfined, all below is empty */
+    bool wall;                /* the network namespace gets the wall */
+    bool executions_observed; /* programs that are run are recorded */
+    bool reached_observed;    /* no wall: what is reached is recorded (network.mode: open) */
+    bool reached_must;        /* and without that there is no container: observe.network is written */
     struct scratch_place *scratch;
     size_t scratch_count;
     struct rebind *rebinds;

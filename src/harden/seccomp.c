@@ -156,7 +156,8 @@ static const struct row owner_row = {.calls =
                                          "chmod fchmodat fchmodat2 chown lchown fchownat chown32 lchown32"};
 
 /* What Landlock is asked about when a policy says what may be read. */
-static const struct row reading_row = {.calls = "open openat execve execveat"};
+static const struct row reading_row = {.calls = "open openat"};
+static const struct row execution_row = {.calls = "execve execveat"};
 
 static bool row_applies(const struct row *row, const struct policy *policy) {
     switch (row->unless) {
@@ -285,22 +286,32 @@ static void observe(const struct policy *policy, struct hardened *hardened) {
         calls |= OBSERVED_MUTATIONS;
     if (hardened->files_observer == FILES_BY_SECCOMP && hardened->access != NULL && hardened->access->reads)
         calls |= OBSERVED_READS;
+    if (policy->observe_processes)
+        calls |= OBSERVED_EXECUTIONS;
+    hardened->executions_observed = policy->observe_processes;
     hardened->observed = harden_seccomp_observed(calls);
 }
 
-/* The observer that is written has no listener. */
-static fallible observer_must_not(const struct policy *policy, const char *agent) {
-    static const char key[] = "observe.files";
-    if (policy->origins[POLICY_OBSERVE_FILES] == NULL || policy->observe_files == POLICY_OBSERVER_AUTO ||
-        policy->observe_files == POLICY_OBSERVER_OFF ||
-        string_list_contains(&policy->best_effort.values, key))
+/* An observer that is written has no listener. */
+static fallible observer_must_not(const struct policy *policy, enum policy_key key, bool asked,
+                                  const char *agent) {
+    const char *name = policy_keys[key].name;
+    if (policy->origins[key] == NULL || !asked || string_list_contains(&policy->best_effort.values, name))
         return NULL;
     return error_new(
         ERROR_UNAVAILABLE,
-        "observe.files, written in %s, needs the container's only seccomp listener, which the "
+        "%s, written in %s, needs the container's only seccomp listener, which the "
         "agent at %s has by linux.seccomp.listenerPath; take the line out, or let it be missing: "
         "enforcement: {best_effort: [%s]}",
-        policy_origin(policy, POLICY_OBSERVE_FILES), agent, key);
+        name, policy_origin(policy, key), agent, name);
+}
+
+static fallible observers_must_not(const struct policy *policy, const char *agent) {
+    TRY(observer_must_not(policy, POLICY_OBSERVE_FILES,
+                          policy->observe_files != POLICY_OBSERVER_AUTO &&
+                              policy->observe_files != POLICY_OBSERVER_OFF,
+                          agent));
+    return observer_must_not(policy, POLICY_OBSERVE_PROCESSES, policy->observe_processes, agent);
 }
 
 /* A process can have one listener, and who wrote a listenerPath wants that one. What it answers cannot widen
@@ -314,13 +325,13 @@ struct error *harden_seccomp(const struct policy *policy, struct hardened *harde
         observe(policy, hardened);
         return NULL;
     }
-    TRY(observer_must_not(policy, profile->listener_path));
+    TRY(observers_must_not(policy, profile->listener_path));
     hardened->denied = harden_seccomp_denied_silently(policy);
     harden_note(hardened, CHANGE_DEGRADED, "linux.seccomp.listenerPath", profile->listener_path,
                 "mechanism.degraded", "built-in: seccomp observer", NULL,
                 "The seccomp agent at %s has the container's only listener: denied system calls, writes to "
                 "read-only places and reads that the policy does not grant still fail, but are not recorded "
-                "one by one.",
+                "one by one, nor are the programs that are run.",
                 profile->listener_path);
     return NULL;
 }
@@ -331,7 +342,10 @@ struct oci_seccomp *harden_seccomp_observed(unsigned calls) {
     struct oci_seccomp *document = document_new();
     if ((calls & OBSERVED_READS) != 0)
         document_add_row(document, &reading_row);
-    document_add_row(document, &owner_row);
+    if ((calls & (OBSERVED_READS | OBSERVED_EXECUTIONS)) != 0)
+        document_add_row(document, &execution_row);
+    if ((calls & (OBSERVED_MUTATIONS | OBSERVED_OWNERS)) != 0)
+        document_add_row(document, &owner_row);
     for (size_t i = 0; (calls & OBSERVED_MUTATIONS) != 0 && i < sizeof observed_rows / sizeof *observed_rows;
          i++)
         document_add_row(document, &observed_rows[i]);

@@ -27,6 +27,7 @@ enum observed_calls {
     OBSERVED_MUTATIONS = 1, /* open for writing, create, rename, unlink, chmod, ... */
     OBSERVED_OWNERS = 2,    /* chown and chmod alone, a part of the former */
     OBSERVED_READS = 4,     /* every other open, and execve */
+    OBSERVED_EXECUTIONS = 8 /* execve */
 };
 /* These calls as a document like the former; NULL for none. */
 struct oci_seccomp *harden_seccomp_observed(unsigned calls);

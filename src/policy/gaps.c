@@ -17,8 +17,6 @@ static bool asks(const struct policy *policy, enum policy_key key) {
         return policy->gpu;
     case POLICY_OBSERVE_FILES:
         return policy->observe_files == POLICY_OBSERVER_BPF;
-    case POLICY_OBSERVE_PROCESSES:
-        return policy->observe_processes;
     case POLICY_LOG_FILE:
         return !policy->log_file;
     case POLICY_LOG_JOURNALD:
@@ -42,7 +40,6 @@ static const char *const mechanisms[POLICY_KEY_COUNT] = {
     [POLICY_LIMITS_SCRATCH] = "sizes of scratch places, which this version does not set",
     [POLICY_OBSERVE_FILES] =
         "a BPF program that sees every denied file call, which this version does not have",
-    [POLICY_OBSERVE_PROCESSES] = "an observer of executions, which this version does not have",
     [POLICY_LOG_FILE] = "records without a file, which this version does not make",
     [POLICY_LOG_JOURNALD] = "a journal sink, which this version does not have",
     [POLICY_LOG_OTLP] = "an OTLP sink, which this version does not have",

@@ -406,12 +406,26 @@ static void add_file(struct builder *builder, const char *role, const char *path
     close_object(builder);
 }
 
+static void add_process(struct builder *builder, const char *role, const char *container,
+                        const struct record_process *process, const struct record_event *execution);
+
+/* What is known of a process that was launched or has ended. */
+static void add_execution(struct builder *builder, const struct record_event *event) {
+    member_redacted(builder, "working_directory", event->directory, RECORD_STRING_MAX * 2);
+    if (event->begun_ms != 0)
+        member_integer(builder, "created_time", event->begun_ms);
+    if (event->ended_ms != 0)
+        member_integer(builder, "terminated_time", event->ended_ms);
+    if (event->parent != NULL && event->parent->pid > 0)
+        add_process(builder, "parent_process", NULL, event->parent, NULL);
+}
+
 /* The process object. Where it is not known (gone before it could be looked up), its uid says so: the schema
  * wants one of pid, uid, cpid, and a reader wants the container beside it. */
-static void add_process(struct builder *builder, const char *container,
-                        const struct record_process *process) {
+static void add_process(struct builder *builder, const char *role, const char *container,
+                        const struct record_process *process, const struct record_event *execution) {
     bool known = process != NULL && process->pid > 0;
-    open_object(builder, "process");
+    open_object(builder, role);
     if (known)
         member_integer(builder, "pid", process->pid);
     else
@@ -433,6 +447,8 @@ static void add_process(struct builder *builder, const char *container,
             close_object(builder);
         }
     }
+    if (execution != NULL)
+        add_execution(builder, execution);
     member_raw(builder, "container", container);
     close_object(builder);
 }
@@ -445,7 +461,13 @@ static void add_actor(struct builder *builder, const struct record_constants *co
         event->process == NULL && (event->class_id == RECORD_FINDING || event->class_id == RECORD_LIFECYCLE ||
                                    event->class_id == RECORD_POLICY);
     open_object(builder, "actor");
-    add_process(builder, constants->container, own ? &runtime : event->process);
+    /* Who launched a program is the actor; of one that ended nobody knows more than itself. */
+    const bool launch = event->class_id == RECORD_PROCESS && event->parent != NULL && event->parent->pid > 0;
+    add_process(builder, "process", constants->container,
+                own      ? &runtime
+                : launch ? event->parent
+                         : event->process,
+                NULL);
     close_object(builder);
 }
 
@@ -590,7 +612,7 @@ static void add_object(struct builder *builder, const struct record_constants *c
         add_file(builder, "file", first_of(event->file_path, "unknown", NULL), 0);
         break;
     case RECORD_PROCESS:
-        add_process(builder, NULL, event->process); /* the actor has the container */
+        add_process(builder, "process", NULL, event->process, event); /* the actor has the container */
         if (event->has_exit_code)
             member_integer(builder, "exit_code", event->exit_code);
         break;
@@ -627,6 +649,8 @@ static void open_unmapped(struct builder *builder, const struct record_event *ev
     member(builder, "exec_id", event->exec_id, RECORD_NAME_MAX);
     if (event->class_id != RECORD_PROCESS && event->has_exit_code)
         member_integer(builder, "exit_code", event->exit_code);
+    if (event->signal != 0)
+        member_integer(builder, "signal", event->signal);
     /* What the class has no attribute for. */
     if (event->class_id != RECORD_FILE)
         member_redacted(builder, "file_path", event->file_path, RECORD_STRING_MAX);

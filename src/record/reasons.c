@@ -71,6 +71,10 @@ static const struct record_reason reasons[] = {
                           "sequences do (observed)"},
     {"log.sink.failed", "one of the places that records go to did not take all of them: the message says "
                         "which, how many, and where they are (observed)"},
+    {"process.launched", "a program was run (observed): `process` is the one, with `working_directory` and "
+                         "`parent_process`, which is the actor"},
+    {"process.ended", "and has ended (observed): `exit_code`, from `process.created_time` to "
+                      "`terminated_time`; after a signal 128 and its number, which is `unmapped.signal`"},
     {"policy.applied", "a policy came into force: at `create`, and anew by `update --policy`, where "
                        "`unmapped.previous_policy_digest` is that of the policy until then (observed)"},
     {"container.created", "the container was made (observed)"},

@@ -1,7 +1,7 @@
 /* The log: which events are written at once, which are counted, and when the counts are written. Accounts are
  * exact: over a run, the sum of `count` (1 where absent) and `unmapped.suppressed` is the number of events.
- * Denials and the rest (allowed, observed) have rate bounds and accounts of their own, so that a fork storm
- * cannot hide a denial. */
+ * Denials, programs that are run, and the rest (allowed, observed) have rate bounds and accounts of their
+ * own, so that a fork storm cannot hide a denial, nor an allowed connection. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +38,8 @@ const struct schema record_subject_schema = {
     .field_count = sizeof subject_fields / sizeof subject_fields[0],
 };
 
+enum kind { DENIED, EXECUTED, OTHER, ACCOUNTS };
+
 /* The rate bound and the account of one kind of event. */
 struct account {
     double tokens;
@@ -50,7 +52,7 @@ struct record_log {
     struct record_constants constants;
     struct record_sink sink;
     struct coalesce table;
-    struct account denied, other;
+    struct account accounts[ACCOUNTS];
     struct record_inside inside;
     uint64_t failed; /* lines that the file did not take since the last that it did */
     char *failure;   /* why the first of them was not */
@@ -71,7 +73,8 @@ struct error *record_log_open(const struct record_subject *subject, uint64_t *se
     }
     coalesce_open(&log->table);
     int64_t now = record_monotonic_ms();
-    log->denied = log->other = (struct account){.tokens = RATE_BURST, .filled = now};
+    for (int kind = 0; kind < ACCOUNTS; kind++)
+        log->accounts[kind] = (struct account){.tokens = RATE_BURST, .filled = now};
     *out = log;
     return NULL;
 }
@@ -103,8 +106,22 @@ void record_log_show_inside(struct record_log *log, int file) {
 
 /* -- rate -- */
 
+/* What happens once, or must each be seen (a trace of processes), is not coalesced. */
+static bool is_coalesced(const struct record_event *event) {
+    if (event->class_id == RECORD_LIFECYCLE || event->class_id == RECORD_POLICY)
+        return false;
+    return event->class_id != RECORD_PROCESS || event->activity_id == 99 || event->action == RECORD_DENIED;
+}
+
+/* Of what is coalesced. */
 static struct account *account_of(struct record_log *log, bool denied) {
-    return denied ? &log->denied : &log->other;
+    return &log->accounts[denied ? DENIED : OTHER];
+}
+
+static struct account *account_of_event(struct record_log *log, const struct record_event *event) {
+    if (event->class_id == RECORD_PROCESS && !is_coalesced(event))
+        return &log->accounts[EXECUTED];
+    return account_of(log, event->action == RECORD_DENIED);
 }
 
 static bool take_token(struct account *account, int64_t now) {
@@ -218,13 +235,6 @@ static struct error *write_entry(struct record_log *log, struct coalesce_entry *
 
 /* -- events -- */
 
-/* What happens once, or must each be seen (a trace of processes), is not coalesced. */
-static bool is_coalesced(const struct record_event *event) {
-    if (event->class_id == RECORD_LIFECYCLE || event->class_id == RECORD_POLICY)
-        return false;
-    return event->class_id != RECORD_PROCESS || event->activity_id == 99 || event->action == RECORD_DENIED;
-}
-
 static struct error *write_single(struct record_log *log, struct account *account,
                                   const struct record_event *event, int64_t time_ms, int64_t now) {
     /* The runtime's own few; a workload cannot cause them at will. */
@@ -271,7 +281,7 @@ struct error *record_write(struct record_log *log, const struct record_event *ev
     say_clock(log);
     int64_t now = record_monotonic_ms();
     int64_t time_ms = event->time_ms != 0 ? event->time_ms : record_wall_ms();
-    struct account *account = account_of(log, event->action == RECORD_DENIED);
+    struct account *account = account_of_event(log, event);
     suppress(account, event->suppressed, now);
     if (!is_coalesced(event)) {
         /* The record of the container's end is the last one: whoever follows the log stops there. */
@@ -325,7 +335,9 @@ static int64_t account_due(const struct account *account, int64_t due) {
 }
 
 int record_log_timeout(const struct record_log *log) {
-    int64_t due = account_due(&log->other, account_due(&log->denied, INT64_MAX));
+    int64_t due = INT64_MAX;
+    for (int kind = 0; kind < ACCOUNTS; kind++)
+        due = account_due(&log->accounts[kind], due);
     for (const struct coalesce_entry *entry = log->table.newest; entry != NULL; entry = entry->older)
         if (entry->owed > 0 && entry->due < due)
             due = entry->due;
@@ -337,17 +349,22 @@ int record_log_timeout(const struct record_log *log) {
 
 /* A record of its own for a suppressed count that no other record came to carry. It stands for no event
  * itself. */
-static struct error *write_suppressed(struct record_log *log, bool denied, int64_t now) {
-    struct account *account = account_of(log, denied);
+static struct error *write_suppressed(struct record_log *log, enum kind kind, int64_t now) {
+    static const struct {
+        const char *words, *subject;
+    } kinds[] = {[DENIED] = {"denied actions", "denials"},
+                 [EXECUTED] = {"starts and ends of programs", "executions"},
+                 [OTHER] = {"other events", "events"}};
+    struct account *account = &log->accounts[kind];
     text_owned struct text message = {0};
     text_format(&message, "%llu %s were counted and not written one by one",
-                (unsigned long long)account->suppressed, denied ? "denied actions" : "other events");
+                (unsigned long long)account->suppressed, kinds[kind].words);
     struct record_event event = {.class_id = RECORD_FINDING,
                                  .activity_id = 1,
-                                 .action = denied ? RECORD_DENIED : RECORD_OBSERVED,
+                                 .action = kind == DENIED ? RECORD_DENIED : RECORD_OBSERVED,
                                  .reason = "log.suppressed",
                                  .message = text_string(&message),
-                                 .subject = denied ? "denials" : "events"};
+                                 .subject = kinds[kind].subject};
     struct record_stamp stamp = {.time_ms = record_wall_ms(), .stands_for_none = true};
     text_owned struct text body = {0};
     record_body(&log->constants, &event, &body, &stamp.truncated);
@@ -373,10 +390,10 @@ struct error *record_log_flush(struct record_log *log, bool final) {
         entry->delay_ms = entry->delay_ms * 2 > FLUSH_MS_MAX ? FLUSH_MS_MAX : entry->delay_ms * 2;
         keep_first(&error, write_entry(log, entry, now));
     }
-    for (int denied = 1; denied >= 0; denied--) {
-        struct account *account = account_of(log, denied);
+    for (int kind = 0; kind < ACCOUNTS; kind++) {
+        const struct account *account = &log->accounts[kind];
         if (account->suppressed > 0 && (final || now >= account->due))
-            keep_first(&error, write_suppressed(log, denied, now));
+            keep_first(&error, write_suppressed(log, (enum kind)kind, now));
     }
     return error;
 }

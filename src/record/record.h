@@ -79,8 +79,12 @@ struct record_event {
     uint16_t source_port;
     const char *protocol; /* "tcp", "udp", "icmp", ... */
     int protocol_number;
-    int exit_code; /* RECORD_LIFECYCLE: of init, with has_exit_code */
+    int exit_code; /* RECORD_LIFECYCLE: of init; RECORD_PROCESS: of the process; with has_exit_code */
     bool has_exit_code;
+    int signal;                          /* RECORD_PROCESS: the one that ended it, or 0 */
+    const struct record_process *parent; /* RECORD_PROCESS: who launched it, or NULL */
+    const char *directory;               /* RECORD_PROCESS: its working directory, or NULL */
+    int64_t begun_ms, ended_ms;          /* RECORD_PROCESS: since the epoch; 0: unknown */
     uint64_t suppressed; /* attempts that the kernel counted and never showed: added to unmapped.suppressed */
     const char
         *previous_policy; /* RECORD_POLICY: the digest of the one that was in force until then, or NULL */
@@ -106,8 +110,9 @@ void record_log_change_policy(struct record_log *log, const struct record_subjec
  * (class, activity, action, reason, object, exec, executable) are written at 1, 2, 4, 8, ... and when
  * record_log_flush finds them due; `count` is what a record covers since the last one of its key, from
  * start_time to end_time, so that the sum of `count` (1 where absent) and `unmapped.suppressed` over the run
- * is the number of attempts. At most 200 records a second (a burst of 400) for denials, and as many for the
- * rest. The record of the end (RECORD_LIFECYCLE, 4) is preceded by all that is owed. */
+ * is the number of attempts. At most 200 records a second (a burst of 400) for denials, as many for programs
+ * that are run, and as many for the rest. The record of the end (RECORD_LIFECYCLE, 4) is preceded by all that
+ * is owed. */
 fallible record_write(struct record_log *log, const struct record_event *event);
 /* Where a container sees its own denials: a read-only directory that the warden's file is in. */
 #define RECORD_INSIDE_DIRECTORY "/run/pinfold"

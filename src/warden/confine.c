@@ -65,6 +65,12 @@ static const char *const calls_of_warden[] = {
     "unlinkat",
     "fchmod",
     "umask",
+    /* programs that are run, and their ends */
+    "pidfd_open",
+    "epoll_create1",
+    "epoll_ctl",
+    "epoll_wait",
+    "epoll_pwait",
     /* the container's end, and ours */
     "pidfd_send_signal",
     "exit",

@@ -13,6 +13,7 @@
 #include "policy/match.h"
 #include "sys/syscalls.h"
 #include "warden/describe.h"
+#include "warden/executions.h"
 #include "warden/mutation.h"
 #include "warden/observers.h"
 #include "warden/reading.h"
@@ -196,6 +197,24 @@ static void deny_reading(struct warden_context *context, int listener, const str
     answer(listener, request->id, EACCES);
 }
 
+/* --- programs --- */
+
+/* No rule denies these calls: what may be read decides, and else the kernel. The plan's rules are not read
+ * for them, because each container makes one to begin with. */
+static void execution_handle(struct warden_context *context, int listener,
+                             const struct seccomp_notif *request, const char *exec_id, const char *call,
+                             const struct readable *readable) {
+    struct mutation reading;
+    if (request->pid != 0 && reading_judge(call, &request->data, (pid_t)request->pid, readable, &reading) &&
+        still_waits(listener, request->id)) {
+        deny_reading(context, listener, request, exec_id, &reading);
+        return;
+    }
+    if (request->pid != 0)
+        executions_attempt(context, call, request, exec_id);
+    answer(listener, request->id, 0);
+}
+
 /* --- the entry --- */
 
 static const struct warden_rules *rules_of(struct warden_context *context) {
@@ -224,6 +243,10 @@ static void notification_handle(struct warden_context *context, int listener,
                                 const struct readable *readable) {
     char call[64];
     syscall_name(request->data.arch, request->data.nr, call, sizeof call);
+    if (context->plan->executions && executions_is_call(call)) {
+        execution_handle(context, listener, request, exec_id, call, readable);
+        return;
+    }
     const struct warden_rules *rules = rules_of(context);
     const struct oci_seccomp_rule *rule = rule_find(rules->denied, call, &request->data);
     if (rule != NULL) {

@@ -26,16 +26,17 @@ struct warden_context {
     bool stopped; /* by the first denial */
     int init;     /* pidfd, the loop's */
     pid_t init_pid;
-    ino_t pid_namespace;               /* inode of init's pid namespace: which processes are ours */
-    pid_t attributed[ATTRIBUTED_PIDS]; /* which used the network before, the latest first; 0 for none */
-    struct packet_observer *packets;   /* packets.c's own; NULL at first, freed by packets_close */
-    int decoy_group;                   /* fanotify descriptor or -1 */
-    struct string_list decoy_paths;    /* container paths, for messages */
-    int broker;                        /* the channel to its keeper, or -1 */
-    struct broker_observer *brokered;  /* broker.c's own; NULL at first */
-    bool broker_ready;                 /* it has said that it serves */
-    struct warden_policy earlier;      /* whose lines reports of the broker may still mean */
-    struct warden_policy next;         /* that is to be put in force; its lists are the plan's already */
+    ino_t pid_namespace;                   /* inode of init's pid namespace: which processes are ours */
+    pid_t attributed[ATTRIBUTED_PIDS];     /* which used the network before, the latest first; 0 for none */
+    struct packet_observer *packets;       /* packets.c's own; NULL at first, freed by packets_close */
+    int decoy_group;                       /* fanotify descriptor or -1 */
+    struct string_list decoy_paths;        /* container paths, for messages */
+    struct execution_observer *executions; /* executions.c's own; NULL at first */
+    int broker;                            /* the channel to its keeper, or -1 */
+    struct broker_observer *brokered;      /* broker.c's own; NULL at first */
+    bool broker_ready;                     /* it has said that it serves */
+    struct warden_policy earlier;          /* whose lines reports of the broker may still mean */
+    struct warden_policy next;             /* that is to be put in force; its lists are the plan's already */
 };
 
 /* warden.c: records a denied action of the workload; with `on_denied_action: stop` it was the last one. */

@@ -33,6 +33,7 @@ static const struct schema_field plan_fields[] = {
     STRINGS(OPTIONAL, "readable", warden_plan, readable),
     BOOL(OPTIONAL, "networkOpen", warden_plan, network_open),
     BOOL(OPTIONAL, "networkUnobserved", warden_plan, network_unobserved),
+    BOOL(OPTIONAL, "executions", warden_plan, executions),
     STRINGS(OPTIONAL, "hosts", warden_plan, hosts),
     STRINGS(OPTIONAL, "hostsOrigins", warden_plan, hosts_origins),
     OBJECTS(OPTIONAL, "changes", warden_plan, changes, warden_change, change_schema),

@@ -20,6 +20,7 @@
 #include "base/memory.h"
 #include "sys/calls.h"
 #include "sys/scheduling.h"
+#include "warden/executions.h"
 #include "warden/launch.h"
 #include "warden/observers.h"
 #include "warden/protocol.h"
@@ -40,7 +41,7 @@
 #define EVENTS_PER_TURN 64
 
 /* What the loop waits for, before its clients and its listeners. */
-enum { INIT, GUARDIAN, CHANNEL, LISTENING, PACKETS, DECOYS, BROKER, FIXED };
+enum { INIT, GUARDIAN, CHANNEL, LISTENING, PACKETS, DECOYS, BROKER, EXECUTIONS, FIXED };
 
 /* The warden's exit status when it could not begin and has told init so. */
 #define EXIT_NOT_BEGUN 3
@@ -342,6 +343,7 @@ static void finish(struct warden *warden) {
         files_handle(&warden->context);
     broker_farewell(&warden->context);
     packets_close(&warden->context);
+    executions_finish(&warden->context);
     int status;
     if (init_exit_status(warden, &status)) {
         int code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
@@ -361,6 +363,9 @@ static void finish(struct warden *warden) {
 
 static int loop_timeout(const struct warden *warden) {
     int timeout = record_log_timeout(warden->context.log);
+    int executions = executions_timeout(&warden->context);
+    if (executions >= 0 && (timeout < 0 || timeout > executions))
+        timeout = executions;
     if (warden->context.wall.packet_log >= 0 && (timeout < 0 || timeout > BIND_RETRY_MS))
         timeout = BIND_RETRY_MS;
     return timeout;
@@ -378,6 +383,7 @@ static _Noreturn void loop(struct warden *warden) {
             [DECOYS] = warden->context.decoy_group,
             /* Its first word is for who waits for it: broker_await. */
             [BROKER] = warden->context.broker_ready ? warden->context.broker : -1,
+            [EXECUTIONS] = executions_descriptor(&warden->context),
         };
         struct pollfd *events = warden->events;
         for (size_t i = 0; i < FIXED; i++)
@@ -391,7 +397,8 @@ static _Noreturn void loop(struct warden *warden) {
         if (poll(events, FIXED + clients + listeners, loop_timeout(warden)) < 0 && errno != EINTR)
             _exit(1); /* the guardian stops the container */
         const bool init_ended = events[INIT].revents != 0, called = events[LISTENING].revents != 0,
-                   spoken_to = events[CHANNEL].revents != 0; /* a new listener may move the events */
+                   spoken_to = events[CHANNEL].revents != 0,
+                   executed = events[EXECUTIONS].revents != 0; /* a new listener may move the events */
         if (events[GUARDIAN].revents != 0) {
             record_lost(warden->context.log, "guardian");
             (void)!sys_pidfd_send_signal(warden->init, SIGKILL);
@@ -421,6 +428,8 @@ static _Noreturn void loop(struct warden *warden) {
             warden->channel = -1; /* init has become the container's program */
         }
         packets_bind(&warden->context);
+        if (executed || executions_timeout(&warden->context) == 0)
+            executions_handle(&warden->context);
         error_ignore(record_log_flush(warden->context.log, false)); /* counted by the log */
         if (init_ended) {
             finish(warden);

@@ -43,6 +43,7 @@ struct warden_plan {
     size_t changes_count;
     bool network_open;        /* nothing is denied; what is reached is recorded */
     bool network_unobserved;  /* what is reached is not recorded */
+    bool executions;          /* programs that are run are recorded */
     struct string_list hosts; /* the lines of network.allowed_hosts, and parallel to them where each stands */
     struct string_list hosts_origins;
     char *unread_rules;       /* as text, until they are asked for */
