@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "harden/parts.h"
+#include "policy/keys.h"
 
 /* Values of the kernel's ABI (include/uapi), the same on all machines that pinfold is built for. They stand
  * here because a pure module includes no header that has system calls. */

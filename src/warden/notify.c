@@ -205,7 +205,8 @@ static void execution_handle(struct warden_context *context, int listener,
                              const struct seccomp_notif *request, const char *exec_id, const char *call,
                              const struct readable *readable) {
     struct mutation reading;
-    if (request->pid != 0 && reading_judge(call, &request->data, (pid_t)request->pid, readable, &reading) &&
+    if (request->pid != 0 && context->plan->mutations_judged &&
+        reading_judge(call, &request->data, (pid_t)request->pid, readable, &reading) &&
         still_waits(listener, request->id)) {
         deny_reading(context, listener, request, exec_id, &reading);
         return;

@@ -113,7 +113,8 @@ accounted() {
     pf delete --force "$ID"
     has_record container.ended
     ids=$(launches | jq -r 'select(.process.cmd_line == "/bin/ls /") | .unmapped.exec_id')
-    [ -n "$ids" ] && [ "$ids" != null ]
+    matches "$ids" '^[0-9a-zA-Z-]{4,}$'
+    [ "$ids" != null ]
     is "$(ends | jq -r 'select(.process.cmd_line == "/bin/ls /") | .unmapped.exec_id')" "$ids"
     is "$(launches | jq -r 'select(.process.cmd_line == "sleep 1000") | .unmapped.exec_id')" null
 }
