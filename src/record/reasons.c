@@ -25,6 +25,8 @@ static const struct record_reason reasons[] = {
     {"device.removed", "devices beyond the standard ones were taken out"},
     {"policy.ceiling.exceeded", "the policy asks for more than `/etc/pinfold/ceiling.yaml` allows: `create` "
                                 "failed, and the message names both lines"},
+    {"policy.glob.too_wide", "a pattern of the policy matches more places than are looked at: `create` "
+                             "failed, and the message names it"},
     {"policy.annotation.ignored",
      "an annotation that only widens was left out: the groups of the caller, a property of the systemd unit "
      "(it could come from the image); or a project's `.pinfold.yaml` was, that was not trusted: `message` "
