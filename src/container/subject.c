@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "container/process.h"
+#include "record/reasons.h"
 
 #define RUN_ID_ANNOTATION "dev.pinfold.run-id"
 #define RUN_ID_MAX 128
@@ -131,12 +132,10 @@ void refusal_record(const char *id, const struct prepared *prepared, const struc
     struct record_log *log = NULL;
     failed = record_log_open(&subject, NULL, &log);
     if (failed == NULL) {
-        memory_owned char *reason = memory_copy_string(error->message);
-        reason[strcspn(reason, ":")] = '\0';
         struct record_event event = {.class_id = RECORD_FINDING,
                                      .activity_id = 1,
                                      .action = RECORD_DENIED,
-                                     .reason = reason,
+                                     .reason = record_reason_of(error->message),
                                      .message = error->message,
                                      .subject = id,
                                      .rule_origin = prepared->policy->origin};

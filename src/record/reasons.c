@@ -1,5 +1,7 @@
 #include "record/reasons.h"
 
+#include <string.h>
+
 /* tests/update-reasons writes the table of docs/log.md from this one. */
 static const struct record_reason reasons[] = {
     {"fs.write.read_only",
@@ -23,8 +25,12 @@ static const struct record_reason reasons[] = {
     {"capability.refused", "under the stand-alone hook: the engine gave the container a capability with "
                            "which it could take the wall down or pass by it; the container failed"},
     {"device.removed", "devices beyond the standard ones were taken out"},
+    {"policy.refused", "what was asked for cannot be had under the policy, for a reason that has no code of "
+                       "its own: `create` or `update` failed, and the message says why"},
     {"policy.ceiling.exceeded", "the policy asks for more than `/etc/pinfold/ceiling.yaml` allows: `create` "
                                 "failed, and the message names both lines"},
+    {"policy.file.writable",
+     "the policy's own file lies in a place that the sandbox may write to: `create` failed"},
     {"policy.glob.too_wide", "a pattern of the policy matches more places than are looked at: `create` "
                              "failed, and the message names it"},
     {"policy.annotation.ignored",
@@ -87,4 +93,25 @@ static const struct record_reason reasons[] = {
 const struct record_reason *record_reasons(size_t *count) {
     *count = sizeof reasons / sizeof reasons[0];
     return reasons;
+}
+
+/* Where `code` stands as a part of its own: at the beginning or after ": ", and before ": ". */
+static const char *part_of(const char *message, const char *code) {
+    size_t length = strlen(code);
+    for (const char *at = message; (at = strstr(at, code)) != NULL; at += length)
+        if ((at == message || (at >= message + 2 && at[-1] == ' ' && at[-2] == ':')) && at[length] == ':')
+            return at;
+    return NULL;
+}
+
+const char *record_reason_of(const char *message) {
+    const char *first = NULL, *found = "policy.refused";
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++) {
+        const char *at = part_of(message, reasons[i].code);
+        if (at != NULL && (first == NULL || at < first)) {
+            first = at;
+            found = reasons[i].code;
+        }
+    }
+    return found;
 }

@@ -11,3 +11,6 @@ struct record_reason {
 
 /* All of them, in the order in which they are told; the table is the program's. */
 const struct record_reason *record_reasons(size_t *count);
+
+/* The code that a refusal's message has, "where: CODE: sentence"; "policy.refused" where it has none. */
+const char *record_reason_of(const char *message);

@@ -23,6 +23,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "record/internal.h"
+#include "record/reasons.h"
 
 #define ASSERT_OK(expression)                                                                                \
     do {                                                                                                     \
@@ -597,6 +598,18 @@ static void a_clock_that_is_set_is_told_from_one_that_drifts(void **state) {
     assert_int_equal(record_clock_step(&clock, 1082889100, 94000), 0);
 }
 
+static void a_refusal_is_recorded_by_the_code_in_its_message(void **state) {
+    (void)state;
+    assert_string_equal(record_reason_of("mount.socket.refused: mounts[3]: no"), "mount.socket.refused");
+    assert_string_equal(record_reason_of("network wall: net.namespace.shared: another policy"),
+                        "net.namespace.shared");
+    /* a name that somebody else chose is no code */
+    assert_string_equal(record_reason_of("container warden.lost: policy x confines nothing"),
+                        "policy.refused");
+    assert_string_equal(record_reason_of("no code at all"), "policy.refused");
+    assert_string_equal(record_reason_of(""), "policy.refused");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_class_is_valid),
@@ -613,6 +626,7 @@ int main(void) {
         cmocka_unit_test(links_and_pipes_are_refused),
         cmocka_unit_test(a_failed_write_is_counted),
         cmocka_unit_test(process_is_read),
+        cmocka_unit_test(a_refusal_is_recorded_by_the_code_in_its_message),
         cmocka_unit_test(default_paths),
         cmocka_unit_test(names_of_logs),
         cmocka_unit_test(a_clock_that_is_set_is_told_from_one_that_drifts),
