@@ -231,8 +231,8 @@ static void confined_it_reaches_no_file(void **state) {
     (void)state;
     pid_t child = fork();
     assert_true(child >= 0);
-    if (child == 0)
-        _exit(confined_child());
+    while (child == 0) /* not _exit, before which a sanitizer makes a call that is refused */
+        syscall(SYS_exit_group, confined_child());
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     if (WEXITSTATUS(status) > 0 && WEXITSTATUS(status) <= sizeof calls_of_files / sizeof *calls_of_files)
