@@ -9,6 +9,7 @@
 #include "harden/seccomp.h"
 #include "libocispec/schema_table.h"
 #include "policy/keys.h"
+#include "record/record.h"
 
 /* --- the document --- */
 
@@ -258,6 +259,10 @@ static void mechanisms_add(struct enforcement *out, const struct hardened *harde
                       policy->observe_processes ? "a seccomp agent of the user's has the only listener"
                                                 : "observe.processes: false");
     mechanism_add(out, "record", "enforced", "a warden outside the container; without it nothing runs on");
+    if (policy->log_journald != POLICY_SWITCH_OFF && record_has_journal())
+        mechanism_add(out, "journal", "enforced", "records go to the journal too, with fields of their own");
+    if (policy->log_otlp != NULL && policy->log_otlp[0] == '/')
+        mechanism_add(out, "otlp", "enforced", "records are appended to a file of OTLP/JSON too");
     if (policy->log_inside)
         mechanism_add(out, "view from inside", hardened->inside ? "enforced" : "unavailable",
                       hardened->inside ? "the container reads its own denials in " HARDEN_INSIDE_FILE

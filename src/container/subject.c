@@ -60,6 +60,15 @@ static char *monitor_container_name(const char *id) {
     return name != NULL ? name : name_by_monitor(process_parent(getppid()), id);
 }
 
+/* As record_subject has it. */
+static const char *journald_word(const struct policy *policy) {
+    if (policy->log_journald == POLICY_SWITCH_OFF)
+        return NULL;
+    bool must = policy->log_journald == POLICY_SWITCH_ON &&
+                !string_list_contains(&policy->best_effort.values, "log.journald");
+    return must ? "true" : "auto";
+}
+
 static char *copy_or_null(const char *text) {
     return text ? memory_copy_string(text) : NULL;
 }
@@ -92,6 +101,10 @@ void subject_make(const char *id, const struct prepared *prepared, const char *r
         .log_path = record_log_path(id, root, home),
         .log_keep_ms = prepared->policy->log_keep.set ? prepared->policy->log_keep.value : 0,
         .log_total = prepared->policy->log_total.set ? prepared->policy->log_total.value : 0,
+        .journald = copy_or_null(journald_word(prepared->policy)),
+        .otlp_path = prepared->policy->log_otlp != NULL && prepared->policy->log_otlp[0] == '/'
+                         ? memory_copy_string(prepared->policy->log_otlp)
+                         : NULL,
     };
 }
 

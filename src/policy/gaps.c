@@ -19,10 +19,8 @@ static bool asks(const struct policy *policy, enum policy_key key) {
         return policy->observe_files == POLICY_OBSERVER_BPF;
     case POLICY_LOG_FILE:
         return !policy->log_file;
-    case POLICY_LOG_JOURNALD:
-        return policy->log_journald == POLICY_SWITCH_ON;
     case POLICY_LOG_OTLP:
-        return policy->log_otlp != NULL;
+        return policy->log_otlp != NULL && policy->log_otlp[0] != '/';
     default:
         return policy_number_of(policy, key)->set; /* limits */
     }
@@ -41,8 +39,9 @@ static const char *const mechanisms[POLICY_KEY_COUNT] = {
     [POLICY_OBSERVE_FILES] =
         "a BPF program that sees every denied file call, which this version does not have",
     [POLICY_LOG_FILE] = "records without a file, which this version does not make",
-    [POLICY_LOG_JOURNALD] = "a journal sink, which this version does not have",
-    [POLICY_LOG_OTLP] = "an OTLP sink, which this version does not have",
+    [POLICY_LOG_OTLP] =
+        "a sender of OTLP over HTTP, which this version does not have; a path is a file of OTLP/JSON that a "
+        "collector reads",
 };
 
 const char *policy_gap(const struct policy *policy, enum policy_key key) {

@@ -102,8 +102,8 @@ const struct policy_key_info policy_keys[POLICY_KEY_COUNT] = {
         KEY("log.total", SIZE, log_total, NEITHER, "how large all of them together may become"),
     [POLICY_LOG_JOURNALD] = KEY("log.journald", WORD, log_journald, LOWER,
                                 "whether records go to the journal", .words = switch_words),
-    [POLICY_LOG_OTLP] =
-        KEY("log.otlp", TEXT, log_otlp, NEITHER, "URL of an OpenTelemetry collector that records go to"),
+    [POLICY_LOG_OTLP] = KEY("log.otlp", TEXT, log_otlp, NEITHER,
+                            "file of OTLP/JSON that records go to, or URL of an OpenTelemetry collector"),
     [POLICY_LOG_INSIDE] =
         KEY("log.inside", BOOL, log_inside, LOWER, "whether the container sees its own denials"),
     [POLICY_ENFORCEMENT_BEST_EFFORT] =

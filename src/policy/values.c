@@ -38,7 +38,7 @@ char *policy_value_expected(enum policy_key key) {
     case POLICY_TYPE_CPUS:
         return memory_copy_string("a number of processors such as 2 or 0.5, or null");
     default:
-        return memory_copy_string("a URL that begins with http:// or https://, or null");
+        return memory_copy_string("an absolute path, a URL that begins with http:// or https://, or null");
     }
 }
 
@@ -121,7 +121,7 @@ struct error *policy_value_read(struct policy *policy, enum policy_key key, cons
         *(char **)place = NULL;
         if (is_null(value, plain))
             return NULL;
-        if (!text_starts_with(value, "http://") && !text_starts_with(value, "https://"))
+        if (value[0] != '/' && !text_starts_with(value, "http://") && !text_starts_with(value, "https://"))
             return unexpected(key, value);
         *(char **)place = memory_copy_string(value);
         return NULL;

@@ -109,6 +109,24 @@ bool record_is_log_name(const char *name, bool *current);
  * and whose containers are gone. At most once in five minutes. */
 void record_tidy(int directory, int64_t keep_ms, int64_t total);
 
+/* -- feed.c: the journal and OTLP/JSON -- */
+
+enum { RECORD_FEED_JOURNAL, RECORD_FEED_OTLP, RECORD_FEEDS };
+struct record_feed {
+    int fd; /* -1: none */
+    const char *name;
+    struct text fixed; /* what all its entries have in common */
+    uint64_t lost;     /* records that it did not take, and that no record has told of yet */
+    int number;        /* errno of the last of them */
+    bool failing;      /* the last one was not taken */
+    bool told;         /* a record has told of that */
+};
+/* Those that the subject asks for. ERROR_UNAVAILABLE: the journal must be there, and is not. */
+fallible record_feeds_open(const struct record_subject *subject, struct record_feed *feeds);
+/* Whether it has taken the line (without its newline), at once. */
+bool record_feed_give(struct record_feed *feed, bool journal, const char *line, size_t length);
+void record_feeds_close(struct record_feed *feeds);
+
 /* -- inside.c: the container's own view of its denials -- */
 
 struct record_inside {

@@ -29,7 +29,7 @@ static const struct schema_field subject_fields[] = {
     FIELD(image_digest, false),  FIELD(pod_uuid, false),       FIELD(runtime, false),
     FIELD(run_id, false),        FIELD(hostname, false),       FIELD(policy_name, false),
     FIELD(policy_digest, false), FIELD(log_path, true),        NUMBER(log_keep_ms),
-    NUMBER(log_total),
+    NUMBER(log_total),           FIELD(journald, false),       FIELD(otlp_path, false),
 };
 const struct schema record_subject_schema = {
     .name = "record subject",
@@ -57,7 +57,10 @@ struct record_log {
     uint64_t failed; /* lines that the file did not take since the last that it did */
     char *failure;   /* why the first of them was not */
     struct record_clock clock;
+    struct record_feed feeds[RECORD_FEEDS];
 };
+
+static void keep_first(struct error **first, struct error *error);
 
 struct error *record_log_open(const struct record_subject *subject, uint64_t *sequence,
                               struct record_log **out) {
@@ -66,7 +69,11 @@ struct error *record_log_open(const struct record_subject *subject, uint64_t *se
     log->inside.fd = -1;
     record_constants_make(subject, &log->constants);
     struct error *error = record_sink_open(subject, sequence, &log->sink);
+    struct error *unfed = record_feeds_open(subject, log->feeds);
+    keep_first(&error, unfed);
     if (error != NULL) {
+        record_feeds_close(log->feeds);
+        record_sink_close(&log->sink);
         record_constants_clear(&log->constants);
         free(log);
         return error;
@@ -89,6 +96,7 @@ void record_log_close(struct record_log *log) {
         return;
     coalesce_close(&log->table);
     fd_close(log->inside.fd);
+    record_feeds_close(log->feeds);
     record_sink_close(&log->sink);
     record_constants_clear(&log->constants);
     free(log->failure);
@@ -156,12 +164,31 @@ struct line_parts {
     const char *body;
     size_t length;
     struct record_stamp stamp;
+    struct text line; /* as it was made, for the other sinks */
 };
 
 static void make_line(uint64_t sequence, void *data, struct text *line) {
     struct line_parts *parts = data;
     parts->stamp.sequence = sequence;
+    size_t before = line->length;
     record_line(&parts->log->constants, parts->body, parts->length, &parts->stamp, line);
+    for (int i = 0; i < RECORD_FEEDS; i++)
+        if (parts->log->feeds[i].fd >= 0) {
+            text_append_bytes(&parts->line, line->data + before, line->length - before - 1);
+            return;
+        }
+}
+
+/* Appends to the file, and gives to the other sinks what was to be appended, whether or not it was. */
+static struct error *line_write(struct line_parts *parts) {
+    struct record_log *log = parts->log;
+    struct error *error = record_sink_append(&log->sink, log->constants.correlation, make_line, parts);
+    for (int i = 0; i < RECORD_FEEDS && parts->line.length > 0; i++)
+        if (log->feeds[i].fd >= 0)
+            log->feeds[i].failing = !record_feed_give(&log->feeds[i], i == RECORD_FEED_JOURNAL,
+                                                      text_string(&parts->line), parts->line.length);
+    text_free(&parts->line);
+    return error;
 }
 
 /* A record about the log itself. It stands for no event, and is not owed when it cannot be written. */
@@ -178,7 +205,27 @@ static struct error *say(struct record_log *log, const char *reason, const char 
     record_body(&log->constants, &event, &body, &parts.stamp.truncated);
     parts.body = body.data;
     parts.length = body.length;
-    return record_sink_append(&log->sink, log->constants.correlation, make_line, &parts);
+    return line_write(&parts);
+}
+
+/* Which sinks did not take what stands in the file: at the first record that one does not take, and, with how
+ * many they were, when it takes them again, or at the end. */
+static void say_feeds(struct record_log *log, bool final) {
+    for (int i = 0; i < RECORD_FEEDS; i++) {
+        struct record_feed *feed = &log->feeds[i];
+        bool begins = feed->failing && !feed->told;
+        if (feed->lost == 0 || (!begins && feed->failing && !final))
+            continue;
+        uint64_t lost = feed->lost;
+        memory_owned char *message = text_formatted(
+            "%s did not take %llu records (%s)%s. They are in %s.", feed->name, (unsigned long long)lost,
+            strerror(feed->number), begins ? "; what follows is counted" : "", log->sink.path);
+        feed->told = feed->failing;
+        struct error *error = say(log, "log.sink.failed", feed->name, message);
+        if (error == NULL)
+            feed->lost -= lost;
+        error_ignore(error); /* said the next time */
+    }
 }
 
 /* What happened to the file, once it can be said there. */
@@ -210,7 +257,8 @@ static struct error *write_body(struct record_log *log, struct account *account,
     struct line_parts parts = {.log = log, .body = body, .length = length, .stamp = stamp};
     parts.stamp.suppressed = account->suppressed;
     account->suppressed = 0;
-    struct error *error = record_sink_append(&log->sink, log->constants.correlation, make_line, &parts);
+    struct error *error = line_write(&parts);
+    say_feeds(log, false);
     if (error == NULL) {
         say_news(log);
         return NULL;
@@ -219,6 +267,7 @@ static struct error *write_body(struct record_log *log, struct account *account,
     if (log->failed++ == 0) {
         free(log->failure);
         log->failure = memory_copy_string(error->message);
+        error_ignore(say(log, "log.sink.failed", log->sink.path, log->failure)); /* to the other sinks */
     }
     return error;
 }
@@ -395,5 +444,7 @@ struct error *record_log_flush(struct record_log *log, bool final) {
         if (account->suppressed > 0 && (final || now >= account->due))
             keep_first(&error, write_suppressed(log, (enum kind)kind, now));
     }
+    if (final)
+        say_feeds(log, true);
     return error;
 }

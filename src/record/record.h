@@ -25,6 +25,8 @@ struct record_subject {
     char *log_path;
     int64_t log_keep_ms; /* how long logs of ended containers are kept; 0: for ever */
     int64_t log_total;   /* bytes that all logs of the directory may have; 0: without a bound */
+    char *journald;      /* "auto": to the journal where there is one, "true": it must be there; NULL: not */
+    char *otlp_path;     /* a file that OTLP/JSON is appended to, or NULL */
 };
 extern const struct schema record_subject_schema;
 
@@ -126,6 +128,8 @@ int record_log_timeout(const struct record_log *log);
 /* Writes the repeat counts that are still owed; `final` also those whose time has not come. */
 fallible record_log_flush(struct record_log *log, bool final);
 void record_log_close(struct record_log *log);
+/* Whether this machine has a journal that this process may write to. */
+bool record_has_journal(void);
 /* Removes what is too old or too much of the logs beside this one (log.keep, log.total): for a moment when
  * nobody waits. */
 void record_log_tidy(struct record_log *log);

@@ -15,6 +15,7 @@ teardown() {
     return $status
 }
 
+needs_python() { command -v python3 >/dev/null || skip "python3 is not installed"; }
 policy_lines() { # LINE...
     POLICY=$WORK/p.yaml
     printf '%s\n' 'version: 1' "$@" >"$POLICY"
@@ -215,4 +216,154 @@ tidy_again() { rm -f "$LOGS/.tidied"; }
     wait_status stopped
     wait_for no_warden
     sed -i '/^{"time":17,/d' "$LOG" # what is left is validated
+}
+
+# -- the journal and OTLP ------------------------------------------------------------------------------------------
+
+# A journal of the test's own: a datagram socket where journald has its, whose entries become lines of JSON.
+start_journal() {
+    mkdir -p /run/systemd
+    mount -t tmpfs none /run/systemd
+    mkdir /run/systemd/journal
+    cat >"$WORK/journal.py" <<'PYTHON'
+import json, os, socket, struct, sys
+receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+receiver.bind("/run/systemd/journal/socket")
+os.chmod("/run/systemd/journal/socket", 0o666)
+out = open(sys.argv[1], "a", buffering=1)
+while True:
+    entry, fields = receiver.recv(1 << 20), {}
+    while entry:
+        name, _, entry = entry.partition(b"\n")
+        if b"=" in name:
+            name, _, value = name.partition(b"=")
+        else:
+            size = struct.unpack("<Q", entry[:8])[0]
+            value, end, entry = entry[8 : 8 + size], entry[8 + size : 9 + size], entry[9 + size :]
+            assert end == b"\n", entry
+        fields[name.decode()] = value.decode()
+    out.write(json.dumps(fields) + "\n")
+PYTHON
+    python3 "$WORK/journal.py" "$WORK/journal" 3>&- &
+    JOURNAL=$!
+    wait_for test -S /run/systemd/journal/socket
+}
+end_journal() {
+    [ -z "${JOURNAL-}" ] || { kill "$JOURNAL" && wait "$JOURNAL"; } 2>/dev/null || :
+    JOURNAL=''
+}
+journal_has() { # JQ-FILTER
+    [ -n "$(jq -c "select($1)" "$WORK/journal")" ]
+}
+
+@test "journald: each record with fields of its own, and whole" {
+    needs_python
+    start_journal
+    policy_lines 'log: {journald: true}'
+    start_sleeper
+    deny 2
+    end_container
+    wait_for journal_has '.PINFOLD_REASON == "container.ended"'
+    is "$(jq -r .PINFOLD_RECORD "$WORK/journal" | jq -cS .)" "$(jq -cS . "$LOG")"
+    is "$(jq -r 'select(.PINFOLD_REASON == "fs.write.read_only") | [.PRIORITY, .PINFOLD_ACTION, .SYSLOG_IDENTIFIER, .PINFOLD_CONTAINER_ID] | join(" ")' "$WORK/journal" | sort -u)" "4 denied pinfold $ID"
+    is "$(jq -r .PINFOLD_SEQUENCE "$WORK/journal")" "$(jq -r .metadata.sequence "$LOG")"
+    is "$(jq -r .PINFOLD_RUN "$WORK/journal" | sort -u)" "$(jq -r .metadata.correlation_uid "$LOG" | sort -u)"
+    is "$(jq -r 'select(.PINFOLD_REASON == "container.ended") | .MESSAGE, .PRIORITY' "$WORK/journal" | xargs)" "The container ended with exit code 137. 6"
+    end_journal
+    umount -l /run/systemd
+}
+
+@test "journald: what it writes of a hostile name is one line of printable text" {
+    needs_python
+    start_journal
+    cat >"$ROOT/bin/hostile" <<'SH'
+#!/bin/sh
+touch "$(printf '/a\nb\033[31m"c')"
+exit 0
+SH
+    chmod 755 "$ROOT/bin/hostile"
+    command_is hostile
+    pf_run
+    wait_for journal_has '.PINFOLD_REASON == "container.ended"'
+    is "$(jq -r 'select(.PINFOLD_REASON == "fs.write.read_only") | .MESSAGE' "$WORK/journal" | wc -l)" 1
+    contains "$(jq -r 'select(.PINFOLD_REASON == "fs.write.read_only") | .MESSAGE' "$WORK/journal")" '"c'
+    in_none $'\033' "$WORK/journal"
+    end_journal
+    umount -l /run/systemd
+}
+
+@test "journald: one that hangs or is gone holds nobody up, and the file says what it did not take" {
+    needs_python
+    start_journal
+    start_sleeper
+    wait_for journal_has '.PINFOLD_REASON == "container.started"'
+    kill -STOP "$JOURNAL"
+    # more than a socket holds
+    # shellcheck disable=SC2016 # for the inner shell
+    LIMIT=25 pf exec "$ID" sh -c 'for i in $(seq 120); do for j in 1 2; do touch /hang-$i-$j; done; done' 2>/dev/null || :
+    kill -CONT "$JOURNAL"
+    end_journal
+    deny 1
+    has_record log.sink.failed '.finding_info.title | contains("journald did not take")'
+    end_container
+    has_record container.ended
+    is "$(attempts)" 241
+    umount -l /run/systemd
+}
+
+@test "journald: true where there is no journal makes create fail; auto does without it" {
+    mkdir -p /run/systemd && mount -t tmpfs none /run/systemd
+    policy_lines 'log: {journald: true}'
+    run pf_run
+    ended 1 "log.journald: true needs the journal"
+    policy_lines 'log: {journald: true}' 'enforcement: {best_effort: [log.journald]}'
+    pf_run
+    policy_lines 'log: {journald: auto}'
+    pf_run
+    umount -l /run/systemd
+}
+
+@test "otlp: a file of OTLP/JSON, a request a line, with the whole record as ocsf.raw" {
+    policy_lines "log: {otlp: $WORK/otlp.jsonl}"
+    start_sleeper
+    deny 2
+    end_container
+    is "$(jq -r '.resourceLogs[0].scopeLogs[0].logRecords[0].attributes[] | select(.key == "ocsf.raw").value.stringValue' "$WORK/otlp.jsonl" | jq -cS .)" "$(jq -cS . "$LOG")"
+    is "$(jq -c '.resourceLogs[0].resource.attributes | map({(.key): .value.stringValue}) | add | [."service.name", ."host.name", ."container.id"]' "$WORK/otlp.jsonl" | sort -u)" "[\"pinfold\",\"$(hostname)\",\"$ID\"]"
+    is "$(jq -c '.resourceLogs[0].scopeLogs[0].logRecords[0] | select(any(.attributes[]; .value.stringValue == "fs.write.read_only")) | [.severityNumber, .severityText]' "$WORK/otlp.jsonl" | sort -u)" '[13,"WARN"]'
+    is "$(jq -r '.resourceLogs[0].scopeLogs[0].logRecords[0].timeUnixNano' "$WORK/otlp.jsonl")" "$(jq -r '"\(.time)000000"' "$LOG")"
+    is "$(jq -r '.resourceLogs[0].scopeLogs[0].logRecords[0].body.stringValue' "$WORK/otlp.jsonl")" "$(jq -r .message "$LOG")"
+}
+
+@test "otlp: a full disk there is said in the file, and a link or a pipe is refused" {
+    mkdir "$WORK/small" && mount -t tmpfs -o size=16k none "$WORK/small"
+    policy_lines "log: {otlp: $WORK/small/otlp}"
+    start_sleeper
+    deny 12
+    has_record log.sink.failed '.finding_info.title | contains("No space left on device")'
+    end_container
+    is "$(attempts)" 12
+    umount -l "$WORK/small"
+    ln -s "$WORK/elsewhere" "$WORK/link" && mkfifo "$WORK/pipe"
+    pf delete --force "$ID"
+    policy_lines "log: {otlp: $WORK/link}"
+    run pf_run
+    ended 1 "log.otlp"
+    [ ! -e "$WORK/elsewhere" ]
+    policy_lines "log: {otlp: $WORK/pipe}"
+    run pf_run
+    ended 1 "log.otlp"
+}
+
+@test "the file's disk is full: the other sinks say so" {
+    policy_lines "log: {otlp: $WORK/otlp.jsonl}"
+    start_sleeper
+    has_record container.started
+    head -c 100M /dev/zero >"$LOGS/filler" 2>/dev/null || :
+    deny 8
+    [ -n "$(jq -c '.resourceLogs[0].scopeLogs[0].logRecords[0].attributes[] | select(.value.stringValue == "log.sink.failed")' "$WORK/otlp.jsonl")" ]
+    rm "$LOGS/filler"
+    deny 1
+    has_record log.lost
+    end_container
 }

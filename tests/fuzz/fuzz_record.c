@@ -20,8 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     char *string = memory_zeroed(size);
     memcpy(string, data + 2, size - 2);
-    struct record_subject subject = {string, string, string, string, string, string, string,
-                                     string, string, string, string, 0,      0};
+    struct record_subject subject = {string, string, string, string, string, string, string, string,
+                                     string, string, string, 0,      0,      NULL,   NULL};
     struct record_process process = {1, string, string, string, data[1]};
     struct record_event event = {.class_id = (enum record_class)(data[0] % 7),
                                  .activity_id = data[1],

@@ -130,7 +130,7 @@ static void errors_name_line_and_column(void **state) {
         {"network: {allowed_hosts: [{ports: [1]}]}", "needs a \"host\""},
         {"network: {allowed_hosts: [{host: a.b, port: 1}]}",
          "p.yaml:1:39: unknown key \"port\" of an allowed host"},
-        {"log: {otlp: collector}", "expected a URL"},
+        {"log: {otlp: collector}", "expected an absolute path, a URL"},
         {"a: 1\na: 2", "p.yaml:2:1: key \"a\" is written twice, the first time in line 1"},
         {"network: &x {mode: open}", "p.yaml:1:10: anchors (&name) are not used"},
         {"network: *x", "aliases (*name) are not used"},

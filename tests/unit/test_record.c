@@ -186,8 +186,8 @@ static void every_class_is_valid(void **state) {
 static void fill_with(char *string, struct record_subject *subject, struct record_process *process,
                       struct record_event *event) {
     char *path = subject->log_path;
-    *subject = (struct record_subject){string, string, string, string, string, string, string,
-                                       string, string, string, path,   0,      0};
+    *subject = (struct record_subject){string, string, string, string, string, string, string, string,
+                                       string, string, path,   0,      0,      NULL,   NULL};
     *process = (struct record_process){4242, string, string, string, 1000};
     event->message = event->reason = event->rule = event->rule_origin = event->remedy = event->exec_id =
         string;
