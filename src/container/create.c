@@ -18,6 +18,7 @@
 #include "container/container.h"
 #include "container/enforcement.h"
 #include "container/fault.h"
+#include "container/file_program.h"
 #include "container/hooks.h"
 #include "container/init.h"
 #include "container/members.h"
@@ -412,6 +413,21 @@ static struct error *broker_begin(struct creation *creation) {
     return process_identify(creation->broker, &creation->container->state->broker);
 }
 
+/* Before init becomes the container's program. */
+static struct error *files_watch(struct creation *creation, struct file_watch *out) {
+    if (creation->prepared.hardened->files_observer != FILES_BY_BPF)
+        return NULL;
+    char path[64];
+    struct stat status;
+    snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)creation->pid);
+    if (stat(path, &status) < 0)
+        return error_system(errno, "stat", "%s", path);
+    /* First the intent: whoever finds the state after a kill undoes what may be there. */
+    creation->container->state->files_namespace = status.st_ino;
+    TRY(container_save(creation->container));
+    return file_program_watch(status.st_ino, out);
+}
+
 static struct error *warden_begin(struct creation *creation) {
     const struct hardened *hardened = creation->prepared.hardened;
     if (!hardened->confined)
@@ -430,6 +446,10 @@ static struct error *warden_begin(struct creation *creation) {
         plan.hosts = creation->prepared.policy->allowed_hosts.values;
         plan.hosts_origins = creation->prepared.policy->allowed_hosts.origins;
     }
+    struct file_watch files = FILE_WATCH_NONE;
+    TRY(files_watch(creation, &files));
+    fd_owned int ring = files.ring;
+    fd_owned int losses = files.losses;
     string_list_owned struct string_list decoys = {0};
     for (size_t i = 0; i < hardened->decoys_count; i++)
         string_list_append(&decoys, hardened->decoys[i].path);
@@ -449,7 +469,7 @@ static struct error *warden_begin(struct creation *creation) {
     }
     plan.changes = changes;
     TRY(warden_spawn(&plan, creation->channel[1], creation->warden_listening, creation->pidfd,
-                     creation->broker_channel[0], &creation->warden));
+                     creation->broker_channel[0], ring, losses, &creation->warden));
     fault_point("warden");
     for (int i = 0; i < 2; i++)
         fd_close(fd_take(&creation->channel[i]));

@@ -203,6 +203,10 @@ static void observer_add(struct enforcement *out, const struct hardened *hardene
         mechanism_add(out, name, "unavailable",
                       "the container's only seccomp listener is the engine's agent's: they are denied, and "
                       "not recorded");
+    else if (hardened->files_observer == FILES_BY_BPF)
+        mechanism_add(out, name, "enforced",
+                      "BPF: a program at the end of each system call sees those that were denied; nobody "
+                      "waits for it");
     else
         mechanism_add(out, name, "enforced",
                       "seccomp: the warden is asked about each call that would change a file, answers those "

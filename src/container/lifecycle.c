@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "container/container.h"
 #include "container/fault.h"
+#include "container/file_program.h"
 #include "container/hooks.h"
 #include "container/init.h"
 #include "container/members.h"
@@ -339,6 +340,8 @@ struct error *container_delete(struct container *container, bool force) {
         TRY(init_end(container));
         follower_end(&container->state->warden);
         follower_end(&container->state->broker);
+        if (container->state->files_namespace != 0)
+            file_program_forget(container->state->files_namespace);
         TRY(cgroup_destroy(&container->state->cgroups_created));
         /* With its cgroup gone the unit goes by itself, too; a manager that cannot be asked has ended all of
          * its units. */

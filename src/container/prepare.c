@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "container/container.h"
 #include "container/fault.h"
+#include "container/file_program.h"
 #include "harden/seccomp.h"
 #include "policy/gaps.h"
 #include "policy/resolve.h"
@@ -76,6 +77,11 @@ static struct error *look_and_harden(const char *bundle, struct prepared *out) {
     TRY(facts_collect(out->config, bundle, out->policy, &out->facts));
     if (fault_without("landlock"))
         out->facts->has_landlock = false;
+    if (out->policy->observe_files == POLICY_OBSERVER_BPF && out->facts->root) {
+        struct error *error = file_program_try();
+        out->facts->has_file_program = error == NULL;
+        error_ignore(error); /* harden says what is needed */
+    }
     TRY(harden(out->config, out->policy, out->facts, &out->hardened));
     if (fault_without("reading") && out->hardened->observed != NULL) {
         oci_seccomp_free(out->hardened->observed);
@@ -115,6 +121,8 @@ bool container_keeps_groups(const struct oci_config *hardened) {
 }
 
 void prepared_clear(struct prepared *prepared) {
+    if (prepared->facts != NULL && prepared->facts->has_file_program)
+        file_program_release();
     hardened_free(prepared->hardened);
     facts_free(prepared->facts);
     policy_free(prepared->policy);

@@ -57,6 +57,7 @@ static const struct schema_field state_fields[] = {
     BOOL(OPTIONAL, "noHooks", container_state, no_hooks),
     STRING(OPTIONAL, "networkPath", container_state, network_path),
     UINT64(OPTIONAL, "networkInode", container_state, network_inode),
+    UINT64(OPTIONAL, "filesNamespace", container_state, files_namespace),
     POINTER(OPTIONAL, "cgroup", container_state, cgroup, cgroup, cgroup_schema),
     STRINGS(OPTIONAL, "cgroupsCreated", container_state, cgroups_created),
     STRINGS(OPTIONAL, "rdtCreated", container_state, rdt_created),

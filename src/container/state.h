@@ -48,7 +48,8 @@ struct container_state {
     bool shares_mounts;                 /* it is in its caller's mount namespace: nothing is told by that */
     struct access_plan *access;         /* for Landlock in exec; NULL: it is not used */
     struct string_map annotations;
-    char *seccomp_agent; /* linux.seccomp.listenerPath where a rule notifies, NULL: none */
+    uint64_t files_namespace; /* of processes, which the file observer's program looks at; 0: none */
+    char *seccomp_agent;      /* linux.seccomp.listenerPath where a rule notifies, NULL: none */
     char *seccomp_agent_metadata;
 };
 

@@ -74,9 +74,10 @@ struct facts {
     size_t namespaces_count;
     struct glob_fact *globs;
     size_t globs_count;
-    bool has_landlock; /* Landlock can be used: tried, with the right that came in Linux 5.19 */
-    bool has_fanotify; /* permission events can be used (tried) */
-    bool has_nftables; /* nf_tables answers in a network namespace (tried at create, not here) */
+    bool has_landlock;     /* Landlock can be used: tried, with the right that came in Linux 5.19 */
+    bool has_fanotify;     /* permission events can be used (tried) */
+    bool has_file_program; /* the file observer's BPF program can be had: tried, where a policy wants it */
+    bool has_nftables;     /* nf_tables answers in a network namespace (tried at create, not here) */
 };
 
 /* Looks. `bundle` is the bundle's path. An error only for what no container can be made of (no root path).

@@ -115,7 +115,7 @@ static fallible harden_all(const struct policy *policy, const struct facts *fact
     TRY(harden_hidden(policy, facts, hardened));
     TRY(harden_protected(policy, facts, hardened));
     TRY(harden_access(policy, facts, hardened));
-    return harden_seccomp(policy, hardened);
+    return harden_seccomp(policy, facts, hardened);
 }
 
 fallible harden(const struct oci_config *config, const struct policy *policy, const struct facts *facts,

@@ -56,7 +56,7 @@ struct decoy {
 };
 
 /* What records denied accesses to files. */
-enum files_observer { FILES_UNOBSERVED, FILES_BY_SECCOMP };
+enum files_observer { FILES_UNOBSERVED, FILES_BY_SECCOMP, FILES_BY_BPF };
 
 #define HARDEN_INSIDE_DIRECTORY RECORD_INSIDE_DIRECTORY
 #define HARDEN_INSIDE_FILE HARDEN_INSIDE_DIRECTORY "/denials.jsonl"

@@ -80,7 +80,7 @@ void harden_masks(struct hardened *hardened);
 void harden_limits(const struct policy *policy, struct hardened *hardened);
 
 /* seccomp.c: what is denied and what is observed. */
-fallible harden_seccomp(const struct policy *policy, struct hardened *hardened);
+fallible harden_seccomp(const struct policy *policy, const struct facts *facts, struct hardened *hardened);
 
 /* network.c */
 fallible harden_network(const struct policy *policy, const struct facts *facts, struct hardened *hardened);

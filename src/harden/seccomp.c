@@ -277,11 +277,46 @@ bool harden_seccomp_has_agent(const struct oci_seccomp *profile) {
     return false;
 }
 
+/* What keeps the program that sees results from being what is wanted; NULL: nothing. */
+static const char *program_obstacle(const struct policy *policy, const struct facts *facts,
+                                    const struct hardened *hardened) {
+    const struct oci_namespace *pid = oci_config_namespace(hardened->config, "pid");
+    if (!facts->has_file_program)
+        return "a BPF program that can be loaded, by root alone and with the helper pinfold-observe";
+    if (pid == NULL || oci_namespace_is_joined(pid))
+        return "a process namespace of the container's own, by which the program tells its processes";
+    if (policy->on_denied_action == POLICY_DENIED_LOG_ONLY)
+        return "denials, of which on_denied_action: log_only leaves none to be seen";
+    if (hardened->access != NULL && hardened->access->reads)
+        return "a policy that does not narrow what may be read, which the seccomp observer tells";
+    return NULL;
+}
+
+static fallible program_choose(const struct policy *policy, const struct facts *facts,
+                               struct hardened *hardened) {
+    static const char key[] = "observe.files";
+    if (policy->observe_files != POLICY_OBSERVER_BPF)
+        return NULL;
+    const char *obstacle = program_obstacle(policy, facts, hardened);
+    if (obstacle == NULL) {
+        hardened->files_observer = FILES_BY_BPF;
+        return NULL;
+    }
+    if (!string_list_contains(&policy->best_effort.values, key))
+        return error_new(ERROR_UNAVAILABLE,
+                         "observe.files: bpf, written in %s, needs %s; take the line out, or let it be "
+                         "missing: enforcement: {best_effort: [%s]}",
+                         policy_origin(policy, POLICY_OBSERVE_FILES), obstacle, key);
+    harden_note(hardened, CHANGE_DEGRADED, key, "file observer", "mechanism.degraded", "observe.files: bpf",
+                NULL, "Denied file calls are told by the seccomp observer: BPF needs %s.", obstacle);
+    return NULL;
+}
+
 /* Where everything may be read, as by default, nobody waits for a look at it. And what is not observed at all
  * costs nothing but for chown and chmod, where those of the container's view are to be passed over. */
 static void observe(const struct policy *policy, struct hardened *hardened) {
-    hardened->files_observer =
-        policy->observe_files == POLICY_OBSERVER_OFF ? FILES_UNOBSERVED : FILES_BY_SECCOMP;
+    if (policy->observe_files != POLICY_OBSERVER_OFF && hardened->files_observer == FILES_UNOBSERVED)
+        hardened->files_observer = FILES_BY_SECCOMP;
     unsigned calls = hardened->inside ? OBSERVED_OWNERS : 0;
     if (hardened->files_observer == FILES_BY_SECCOMP)
         calls |= OBSERVED_MUTATIONS;
@@ -318,11 +353,13 @@ static fallible observers_must_not(const struct policy *policy, const char *agen
 /* A process can have one listener, and who wrote a listenerPath wants that one. What it answers cannot widen
  * the sandbox: the denied calls come before the profile in the filter, so they are never asked about. What
  * is lost is their records, and those of writes to read-only places. */
-struct error *harden_seccomp(const struct policy *policy, struct hardened *hardened) {
+struct error *harden_seccomp(const struct policy *policy, const struct facts *facts,
+                             struct hardened *hardened) {
     const struct oci_seccomp *profile =
         hardened->config->linux_config != NULL ? hardened->config->linux_config->seccomp : NULL;
     if (!harden_seccomp_has_agent(profile)) {
         hardened->denied = harden_seccomp_denied(policy);
+        TRY(program_choose(policy, facts, hardened));
         observe(policy, hardened);
         return NULL;
     }

@@ -15,8 +15,6 @@ static bool asks(const struct policy *policy, enum policy_key key) {
         return policy->inbound == POLICY_ACCESS_DENY && policy->network_mode == POLICY_NETWORK_OPEN;
     case POLICY_PROCESSES_GPU:
         return policy->gpu;
-    case POLICY_OBSERVE_FILES:
-        return policy->observe_files == POLICY_OBSERVER_BPF;
     case POLICY_LOG_FILE:
         return !policy->log_file;
     case POLICY_LOG_OTLP:
@@ -36,8 +34,6 @@ static const char *const mechanisms[POLICY_KEY_COUNT] = {
     [POLICY_LIMITS_EXEC_TIME] = "a clock in the warden, which this version does not have",
     [POLICY_LIMITS_OUTPUT] = "a count of output, which this version does not keep",
     [POLICY_LIMITS_SCRATCH] = "sizes of scratch places, which this version does not set",
-    [POLICY_OBSERVE_FILES] =
-        "a BPF program that sees every denied file call, which this version does not have",
     [POLICY_LOG_FILE] = "records without a file, which this version does not make",
     [POLICY_LOG_OTLP] =
         "a sender of OTLP over HTTP, which this version does not have; a path is a file of OTLP/JSON that a "

@@ -9,7 +9,7 @@ static const char *const mode_words[] = {"none", "allowlist", "open", NULL};
 static const char *const uplink_words[] = {"container", "auto", "host", NULL};
 static const char *const denied_words[] = {"stop", "block_and_log", "log_only", NULL};
 static const char *const switch_words[] = {"true", "auto", "false", NULL};
-static const char *const observer_words[] = {"true", "bpf", "seccomp", "auto", "false", NULL};
+static const char *const observer_words[] = {"true", "seccomp", "auto", "bpf", "false", NULL};
 
 #define KEY(key, kind, member, narrowness, line, ...)                                                        \
     {                                                                                                        \

@@ -70,3 +70,44 @@ int sys_bpf_program_info(int program, struct bpf_prog_info *info) {
     attributes.info.info_len = sizeof *info;
     return sys_bpf(BPF_OBJ_GET_INFO_BY_FD, &attributes);
 }
+
+int sys_bpf_pinned_open(const char *path) {
+    union bpf_attr attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.pathname = address(path);
+    return sys_bpf(BPF_OBJ_GET, &attributes);
+}
+
+int sys_bpf_map_create(enum bpf_map_type type, uint32_t key_size, uint32_t value_size, uint32_t entries,
+                       uint32_t flags) {
+    union bpf_attr attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.map_type = type;
+    attributes.key_size = key_size;
+    attributes.value_size = value_size;
+    attributes.max_entries = entries;
+    attributes.map_flags = flags;
+    return sys_bpf(BPF_MAP_CREATE, &attributes);
+}
+
+/* `value`: for BPF_MAP_GET_NEXT_KEY the next key, which has the same place. */
+static int map_element(enum bpf_cmd command, int map, const void *key, const void *value) {
+    union bpf_attr attributes;
+    memset(&attributes, 0, sizeof attributes);
+    attributes.map_fd = (uint32_t)map;
+    attributes.key = address(key);
+    attributes.value = address(value);
+    return sys_bpf(command, &attributes);
+}
+
+int sys_bpf_map_set(int map, const void *key, const void *value) {
+    return map_element(BPF_MAP_UPDATE_ELEM, map, key, value);
+}
+
+int sys_bpf_map_remove(int map, const void *key) {
+    return map_element(BPF_MAP_DELETE_ELEM, map, key, NULL);
+}
+
+int sys_bpf_map_next(int map, const void *key, void *next) {
+    return map_element(BPF_MAP_GET_NEXT_KEY, map, key, next);
+}

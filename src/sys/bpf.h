@@ -1,5 +1,6 @@
-/* bpf(2) for programs of a cgroup's devices: no library, because five commands are all that is needed. Each
- * returns -1 with errno on failure; every descriptor is close-on-exec (the kernel's rule for bpf). */
+/* bpf(2) for programs of a cgroup's devices and for maps: no library, because a few commands are all that is
+ * needed. Each returns -1 with errno on failure; every descriptor is close-on-exec (the kernel's rule for
+ * bpf). */
 #pragma once
 
 #include <linux/bpf.h>
@@ -16,3 +17,12 @@ int sys_bpf_device_detach(int cgroup, int program);
 int sys_bpf_device_query(int cgroup, uint32_t *ids, uint32_t capacity);
 int sys_bpf_program_open(uint32_t id);
 int sys_bpf_program_info(int program, struct bpf_prog_info *info);
+
+/* What is pinned at `path`. */
+int sys_bpf_pinned_open(const char *path);
+int sys_bpf_map_create(enum bpf_map_type type, uint32_t key_size, uint32_t value_size, uint32_t entries,
+                       uint32_t flags);
+int sys_bpf_map_set(int map, const void *key, const void *value);
+int sys_bpf_map_remove(int map, const void *key);
+/* The key after `key`, or the first one for NULL; ENOENT: there is none. */
+int sys_bpf_map_next(int map, const void *key, void *next);

@@ -63,7 +63,9 @@ void file_denial_record(struct warden_context *context, const struct mutation *m
         .file_path = mutation->path,
         .process = process,
         .exec_id = exec_id,
+        .suppressed = context->files_lost,
     };
+    context->files_lost = 0;
     if (mutation->error == EROFS)
         record_read_only(context, mutation, &event);
     else

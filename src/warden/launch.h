@@ -12,6 +12,8 @@ enum warden_fd {
     WARDEN_FD_LISTENING,
     WARDEN_FD_INIT,
     WARDEN_FD_BROKER, /* the warden's end of the channel with the broker's keeper; not open: none */
+    WARDEN_FD_RING,   /* of the file observer's program, with the count of what had no room; not open: none */
+    WARDEN_FD_LOSSES,
     WARDEN_FD_END
 };
 #define WARDEN_FD_COUNT (WARDEN_FD_END - WARDEN_FD_FIRST)

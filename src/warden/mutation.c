@@ -34,7 +34,9 @@ enum kind {
     OWNER,
     TRUNCATE,
     TIMES,
-    TIMES_OLD
+    TIMES_OLD,
+    EXECUTE,   /* these two are only described */
+    DESCRIPTOR /* `directory` is the file's */
 };
 
 /* Which argument is what; NONE where a call has none. */
@@ -87,6 +89,16 @@ static const struct call calls[] = {
     {"removexattr", ATTRIBUTE, NONE, 0, NONE, NONE, NONE, false},
     {"lremovexattr", ATTRIBUTE, NONE, 0, NONE, NONE, NONE, true},
     {"removexattrat", ATTRIBUTE, 0, 1, NONE, NONE, 2, false},
+    {"execve", EXECUTE, NONE, 0, NONE, NONE, NONE, false},
+    {"execveat", EXECUTE, 0, 1, NONE, NONE, NONE, false},
+    {"fchmod", DESCRIPTOR, 0, NONE, NONE, NONE, NONE, false},
+    {"fchown", DESCRIPTOR, 0, NONE, NONE, NONE, NONE, false},
+    {"fchown32", DESCRIPTOR, 0, NONE, NONE, NONE, NONE, false},
+    {"ftruncate", DESCRIPTOR, 0, NONE, NONE, NONE, NONE, false},
+    {"ftruncate64", DESCRIPTOR, 0, NONE, NONE, NONE, NONE, false},
+    {"fallocate", DESCRIPTOR, 0, NONE, NONE, NONE, NONE, false},
+    {"fsetxattr", DESCRIPTOR, 0, NONE, NONE, NONE, NONE, false},
+    {"fremovexattr", DESCRIPTOR, 0, NONE, NONE, NONE, NONE, false},
 };
 
 /* --- what the kernel would say --- */
@@ -423,6 +435,8 @@ static bool times_change(const struct task *task) {
 
 static bool judge(struct task *task, const struct call *call, struct mutation *out) {
     char path[PATH_MAX];
+    if (call->kind == EXECUTE || call->kind == DESCRIPTOR)
+        return false;
     if (!task_read_path(task, call->path, path))
         return false;
     switch (call->kind) {
@@ -447,19 +461,109 @@ static bool judge(struct task *task, const struct call *call, struct mutation *o
     case OWNER:
     case TRUNCATE:
         return judge_change(task, call, path, out);
+    case EXECUTE:
+    case DESCRIPTOR:
+        break;
     }
     return false;
 }
 
-bool mutation_judge(const char *call, const struct seccomp_data *data, pid_t pid, bool learning,
-                    struct mutation *out) {
+static const struct call *call_find(const char *name) {
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-        if (strcmp(calls[i].name, call) == 0) {
-            struct task task = {.pid = pid, .data = data, .root = -1, .learning = learning};
-            bool result = judge(&task, &calls[i], out);
-            out->of_owner = calls[i].kind == OWNER || calls[i].kind == MODE;
-            fd_close(task.root);
-            return result;
+        if (strcmp(calls[i].name, name) == 0)
+            return &calls[i];
+    return NULL;
+}
+
+bool mutation_judge(const char *name, const struct seccomp_data *data, pid_t pid, bool learning,
+                    struct mutation *out) {
+    const struct call *call = call_find(name);
+    if (call == NULL)
+        return false;
+    struct task task = {.pid = pid, .data = data, .root = -1, .learning = learning};
+    bool result = judge(&task, call, out);
+    out->of_owner = call->kind == OWNER || call->kind == MODE;
+    fd_close(task.root);
+    return result;
+}
+
+/* --- what was denied --- */
+
+static uint64_t open_flags(const struct task *task, const struct call *call) {
+    struct open_how how;
+    if (call->kind == CREAT)
+        return O_WRONLY | O_CREAT | O_TRUNC;
+    if (call->kind == OPEN)
+        return (uint32_t)task->data->args[call->flags];
+    return task_read_memory(task, task->data->args[2], &how, sizeof how) ? how.flags : 0;
+}
+
+static void describe_kind(const struct task *task, const struct call *call, struct mutation *out) {
+    static const struct {
+        int activity_id;
+        const char *doing;
+    } kinds[] = {
+        [MAKE] = {1, "creating"},      [MAKE_NODE] = {1, "creating"},  [SYMLINK] = {1, "creating"},
+        [LINK] = {1, "creating"},      [REMOVE] = {4, "removing"},     [RENAME] = {5, "renaming"},
+        [ATTRIBUTE] = {3, "changing"}, [MODE] = {3, "changing"},       [OWNER] = {3, "changing"},
+        [TIMES] = {3, "changing"},     [TIMES_OLD] = {3, "changing"},  [TRUNCATE] = {3, "writing to"},
+        [EXECUTE] = {2, "executing"},  [DESCRIPTOR] = {3, "changing"},
+    };
+    out->activity_id = kinds[call->kind].activity_id;
+    out->doing = kinds[call->kind].doing;
+    if (call->kind != OPEN && call->kind != OPENAT2 && call->kind != CREAT)
+        return;
+    const uint64_t flags = open_flags(task, call);
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+    out->activity_id = writes ? 3 : 2;
+    out->doing = writes ? "writing to" : "reading";
+}
+
+/* The file itself where it is there, else its name in its directory, else the words of the call. */
+static void describe_place(struct task *task, const struct call *call, const char *path,
+                           struct mutation *out) {
+    const bool follow = !call->no_follow && call->kind != LINK;
+    const bool by_descriptor = call->kind == DESCRIPTOR || (path[0] == '\0' && call->directory != NONE);
+    fd_owned int file = by_descriptor ? task_base(task, call->directory)
+                                      : task_resolve(task, call->directory, path, follow ? 0 : O_NOFOLLOW, 0);
+    if (file >= 0 && task_place_of(task, file, out->path)) {
+        out->on_root_mount = mount_of(file) == mount_of(task_root(task));
+        memcpy(out->place, out->path, sizeof out->place);
+        return;
+    }
+    struct name name;
+    if (!by_descriptor && task_resolve_parent(task, call->directory, path, 0, &name)) {
+        fd_owned int parent = name.parent;
+        const int activity = out->activity_id;
+        const char *doing = out->doing;
+        if (describe_name(task, &name, out, activity == 3 ? 1 : activity, activity == 3 ? "creating" : doing))
+            return;
+    }
+    snprintf(out->path, sizeof out->path, "%s", path[0] != '\0' ? path : "(a descriptor)");
+    memcpy(out->place, out->path, sizeof out->place);
+}
+
+bool mutation_describe(const char *name, const struct seccomp_data *data, pid_t pid, int error,
+                       const char *const paths[2], struct mutation *out) {
+    const struct call *call = call_find(name);
+    if (call == NULL)
+        return false;
+    struct task task = {
+        .pid = pid, .data = data, .root = -1, .recorded = paths, .recorded_first = call->path};
+    *out = (struct mutation){0};
+    /* As the observer tells it that is asked before the call, where both say the same. */
+    if (!judge(&task, call, out) || out->error != error) {
+        const bool makes = call->kind == LINK || call->kind == SYMLINK;
+        struct call only = *call;
+        if (makes) {
+            only.directory = call->directory2;
+            only.path = call->path2;
         }
-    return false;
+        describe_kind(&task, call, out);
+        describe_place(&task, &only, paths[makes], out);
+    }
+    out->error = error;
+    out->let_through = false;
+    fd_close(task.root);
+    return true;
 }

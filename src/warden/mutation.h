@@ -26,3 +26,9 @@ struct mutation {
  * or would fail if the root mount were read-only. */
 bool mutation_judge(const char *call, const struct seccomp_data *data, pid_t pid, bool learning,
                     struct mutation *out);
+
+/* What `call` was about, which the kernel has denied with `error`: for a record after the fact. `paths`: two,
+ * as the call had them, "" for none. Of a caller that is gone what can be told: a relative path stays one.
+ * False for a call that is not of files. */
+bool mutation_describe(const char *call, const struct seccomp_data *data, pid_t pid, int error,
+                       const char *const paths[2], struct mutation *out);

@@ -32,6 +32,8 @@ struct warden_context {
     int decoy_group;                       /* fanotify descriptor or -1 */
     struct string_list decoy_paths;        /* container paths, for messages */
     struct execution_observer *executions; /* executions.c's own; NULL at first */
+    struct file_ring *file_ring;           /* NULL: no program looks */
+    uint64_t files_lost;                   /* denied file calls that had no room there, in no record yet */
     int broker;                            /* the channel to its keeper, or -1 */
     struct broker_observer *brokered;      /* broker.c's own; NULL at first */
     bool broker_ready;                     /* it has said that it serves */
@@ -53,6 +55,13 @@ bool notify_handle(struct warden_context *context, int listener, const char *exe
 struct mutation;
 void file_denial_record(struct warden_context *context, const struct mutation *mutation,
                         const struct record_process *process, const char *exec_id);
+
+/* file_ring.c: what the file observer's program has seen. Open maps both descriptors; finish reads what is
+ * left, and says what was not seen. */
+struct file_ring;
+fallible file_ring_open(int ring, int losses, struct file_ring **out);
+void file_ring_handle(struct warden_context *context);
+void file_ring_finish(struct warden_context *context);
 
 /* files.c: events of the decoys' group: denies opens of decoys and records them. */
 void files_handle(struct warden_context *context);

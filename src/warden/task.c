@@ -27,6 +27,10 @@ bool task_read_memory(const struct task *task, uint64_t address, void *out, size
 }
 
 bool task_read_path(const struct task *task, int argument, char out[PATH_MAX]) {
+    if (task->recorded != NULL) {
+        const char *path = task->recorded[argument != task->recorded_first];
+        return snprintf(out, PATH_MAX, "%s", path) < PATH_MAX && out[0] != '\0';
+    }
     uint64_t address = task->data->args[argument];
     /* One element for each page: a transfer ends before the first element that is not mapped whole. */
     size_t in_page = 4096 - address % 4096;
@@ -48,15 +52,14 @@ int task_root(struct task *task) {
     return task->root;
 }
 
-/* The directory that relative paths begin at. */
-static int task_base(const struct task *task, int argument) {
+int task_base(const struct task *task, int argument) {
     int number = argument == NONE ? AT_FDCWD : (int)task->data->args[argument];
     char link[48];
     if (number == AT_FDCWD)
         snprintf(link, sizeof link, "/proc/%d/cwd", (int)task->pid);
     else
         snprintf(link, sizeof link, "/proc/%d/fd/%d", (int)task->pid, number);
-    return open(link, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    return open(link, O_PATH | O_CLOEXEC);
 }
 
 bool task_place_of(struct task *task, int fd, char out[PATH_MAX]) {

@@ -16,7 +16,10 @@ struct task {
     const struct seccomp_data *data;
     int root; /* O_PATH, -1 until it is needed; the caller closes it */
     bool learning;
-    bool creates; /* that a file is not there is usual */
+    const char *const
+        *recorded;      /* two paths as the call had them when it was denied, NULL: read its memory */
+    int recorded_first; /* the argument that the first one was */
+    bool creates;       /* that a file is not there is usual */
 };
 
 bool task_read_memory(const struct task *task, uint64_t address, void *out, size_t size);
@@ -24,6 +27,8 @@ bool task_read_memory(const struct task *task, uint64_t address, void *out, size
 bool task_read_path(const struct task *task, int argument, char out[PATH_MAX]);
 /* The task's root, opened when it is first asked for; -1 when that cannot be had. */
 int task_root(struct task *task);
+/* What the descriptor stands for that `argument` is, O_PATH; the working directory for NONE and AT_FDCWD. */
+int task_base(const struct task *task, int argument);
 /* The text of a descriptor's place, as seen from the task's root. */
 bool task_place_of(struct task *task, int fd, char out[PATH_MAX]);
 

@@ -41,7 +41,7 @@
 #define EVENTS_PER_TURN 64
 
 /* What the loop waits for, before its clients and its listeners. */
-enum { INIT, GUARDIAN, CHANNEL, LISTENING, PACKETS, DECOYS, BROKER, EXECUTIONS, FIXED };
+enum { INIT, GUARDIAN, CHANNEL, LISTENING, PACKETS, DECOYS, FILES, BROKER, EXECUTIONS, FIXED };
 
 /* The warden's exit status when it could not begin and has told init so. */
 #define EXIT_NOT_BEGUN 3
@@ -341,6 +341,7 @@ static void finish(struct warden *warden) {
         packets_handle(&warden->context);
     for (int turn = 0; turn < EVENTS_PER_TURN && is_readable(warden->context.decoy_group); turn++)
         files_handle(&warden->context);
+    file_ring_finish(&warden->context);
     broker_farewell(&warden->context);
     packets_close(&warden->context);
     executions_finish(&warden->context);
@@ -381,6 +382,7 @@ static _Noreturn void loop(struct warden *warden) {
             [LISTENING] = warden->listening,
             [PACKETS] = warden->context.wall.packet_log,
             [DECOYS] = warden->context.decoy_group,
+            [FILES] = warden->context.file_ring != NULL ? WARDEN_FD_RING : -1,
             /* Its first word is for who waits for it: broker_await. */
             [BROKER] = warden->context.broker_ready ? warden->context.broker : -1,
             [EXECUTIONS] = executions_descriptor(&warden->context),
@@ -411,6 +413,8 @@ static _Noreturn void loop(struct warden *warden) {
             packets_handle(&warden->context);
         if (events[DECOYS].revents != 0)
             files_handle(&warden->context);
+        if (events[FILES].revents != 0)
+            file_ring_handle(&warden->context);
         /* From the last to the first: handling one may put the last in its place. */
         for (size_t i = listeners; i-- > 0;)
             if (events[FIXED + clients + i].revents != 0)
@@ -450,7 +454,7 @@ static struct error *prepare(uint64_t *sequence, struct warden_plan *plan, struc
     return record_log_open(&plan->subject, sequence, log);
 }
 
-static _Noreturn void warden_run(uint64_t *sequence, int guardian, int listening, int broker) {
+static _Noreturn void warden_run(uint64_t *sequence, int guardian, int listening, int broker, bool rings) {
     prctl(PR_SET_NAME, "pinfold-warden");
     /* What it answers (a held connection, a notified call) is a program of the workload that waits. Measured
      * on a busy machine: a denied connect, p50, 1.0 -> 0.5 ms. */
@@ -460,6 +464,9 @@ static _Noreturn void warden_run(uint64_t *sequence, int guardian, int listening
     struct warden_plan *plan = memory_zeroed(sizeof *plan);
     struct record_log *log = NULL;
     struct error *error = prepare(sequence, plan, &log);
+    struct file_ring *ring = NULL;
+    if (error == NULL && rings)
+        error = file_ring_open(WARDEN_FD_RING, WARDEN_FD_LOSSES, &ring);
     confine_capabilities(kept_capabilities | CAPABILITY(CAP_SYS_ADMIN));
     if (error == NULL)
         error = confine_calls();
@@ -482,6 +489,7 @@ static _Noreturn void warden_run(uint64_t *sequence, int guardian, int listening
                     .init_pid = (pid_t)plan->init_pid,
                     .pid_namespace = pid_namespace_of((pid_t)plan->init_pid),
                     .decoy_group = -1,
+                    .file_ring = ring,
                     .decoy_paths = plan->decoys,
                     .broker = broker},
     };
@@ -560,7 +568,7 @@ int warden_main(void) {
      * two writes to it. */
     pid_t warden = sequence == MAP_FAILED || guardian < 0 ? -1 : sys_clone3(0, &warden_pidfd, -1);
     if (warden == 0)
-        warden_run(sequence, guardian, listening, broker);
+        warden_run(sequence, guardian, listening, broker, given[WARDEN_FD_RING] && given[WARDEN_FD_LOSSES]);
     if (warden < 0) {
         error_send(WARDEN_FD_CHANNEL, error_system(errno, "fork", "the warden"));
         return 1;

@@ -71,10 +71,11 @@ fallible warden_plan_rules(struct warden_plan *plan, const struct warden_rules *
 
 /* Starts it. `init_channel`: the warden's end of the socket pair whose other end init has; `listening`: the
  * socket that start and exec connect to, -1: nobody will; `init_pidfd`; `broker_channel`: the warden's end of
- * the socket pair whose other end the broker's keeper has, -1: no broker. The caller keeps its descriptors.
+ * the socket pair whose other end the broker's keeper has, -1: no broker; `ring`, `losses`: as in struct
+ * file_watch (container/file_program.h), -1: it does not look. The caller keeps its descriptors.
  * It reports through the channel: see warden_watch. */
 fallible warden_spawn(const struct warden_plan *plan, int init_channel, int listening, int init_pidfd,
-                      int broker_channel, pid_t *pid);
+                      int broker_channel, int ring, int losses, pid_t *pid);
 
 /* The program behind the hidden subcommand. */
 int warden_main(void);

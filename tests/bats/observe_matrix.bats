@@ -108,6 +108,7 @@ prepare() { # OWNER USER-ID
         mkdir -p "$ROOT/m/$name/empty"
         echo old >"$ROOT/m/$name/old"
     done
+    mkdir "$ROOT/m/last" && echo old >"$ROOT/m/last/old"
     echo x | tee "$WORK/w/secret" "$WORK/w/plain" "$WORK/w/closed/file" "$WORK/w/fixed/old" >"$WORK/w/others"
     ln -s secret "$WORK/w/to-secret"
     ln -s /m/by-symlink/old "$WORK/w/by-symlink"
@@ -203,10 +204,12 @@ as_user() { # COMMAND...
 }
 
 @test "docs/log.md: its table of what an observer does not see is this one" {
-    matrix | awk -F '|' '$3 ~ /^-/ { print $1 "|" $3 }' | while IFS='|' read -r name seccomp; do
-        printf '| `%s` | %s |\n' "$name" "$(reason_of "${seccomp#- }")"
+    matrix | awk -F '|' '{ bpf = $5 == "=" ? $3 : $5; if ($3 ~ /^-/ || bpf ~ /^-/) print $1 "|" $3 "|" bpf }' | while IFS='|' read -r name seccomp bpf; do
+        [ "${seccomp#- }" = "$seccomp" ] && seccomp=recorded || seccomp=$(reason_of "${seccomp#- }")
+        [ "${bpf#- }" = "$bpf" ] && bpf=recorded || bpf=$(reason_of "${bpf#- }")
+        printf '| `%s` | %s | %s |\n' "$name" "$seccomp" "$bpf"
     done >"$WORK/table"
-    sed -n '/^| operation | seccomp |$/,/^$/p' "$PINFOLD_TESTS/../docs/log.md" | sed 1,2d | sed '/^$/d' >"$WORK/documented"
+    sed -n '/^| operation | seccomp | BPF |$/,/^$/p' "$PINFOLD_TESTS/../docs/log.md" | sed 1,2d | sed '/^$/d' >"$WORK/documented"
     same "$WORK/table" "$WORK/documented"
 }
 
@@ -241,4 +244,57 @@ as_user() { # COMMAND...
     policy_is 'observe: {files: seccomp}' 'enforcement: {best_effort: [observe.files]}'
     run pf explain --bundle "$BUNDLE" --json
     is "$(jq -r '.mechanisms[] | select(.name == "denied file calls") | .state' <<<"$output")" unavailable
+}
+
+@test "root, BPF: each denied operation has its one record, or none for a reason" {
+    needs_helper
+    prepare 1000 1000
+    decoy_is /home/user
+    policy_is 'observe: {files: bpf}'
+    pf_run >"$WORK/out" 2>"$WORK/err" || { cat "$WORK/err"; false; }
+    results 1 >"$WORK/results"
+    same "$WORK/results" "$WORK/out"
+    expected 5 >"$WORK/expected"
+    seen "$LOG" >"$WORK/seen"
+    same "$WORK/expected" "$WORK/seen"
+    is "$(pf explain --bundle "$BUNDLE" --json | jq -r '.mechanisms[] | select(.name == "denied file calls") | .state + " " + .how' | cut -c1-13)" "enforced BPF:"
+    [ ! -e /run/pinfold-observer ]
+}
+
+needs_helper() {
+    [ -x "${PINFOLD%/*}/pinfold-observe" ] || skip "no helper (built where clang and libbpf are)"
+}
+
+@test "BPF: one program for all containers, gone with the last; a burst is told or counted, exactly" {
+    needs_helper
+    policy_is 'observe: {files: bpf}'
+    start_sleeper
+    [ -e /run/pinfold-observer/bpf ]
+    is "$(stat -c %a /run/pinfold-observer)" 700
+    ID=$PREFIX-2 LOG=$LOGS/$PREFIX-2.jsonl
+    script_is 'i=0; while [ $i -lt 4000 ]; do echo x 2>/dev/null >/x; i=$((i + 1)); done; exit 0'
+    LIMIT=100 run pf_run
+    ended 0
+    is "$(records '.status_detail == "fs.write.read_only" or .status_detail == "log.suppressed"' |
+        jq -s 'map((if .status_detail == "log.suppressed" then 0 else .count // 1 end) + (.unmapped.suppressed // 0)) | add')" 4000
+    # what another container does is none of the first one's
+    is "$(ID=$PREFIX LOG=$LOGS/$PREFIX.jsonl denials fs.write.read_only)" 0
+    [ -e /run/pinfold-observer/bpf ]
+    pf delete --force "$PREFIX"
+    [ ! -e /run/pinfold-observer ]
+}
+
+@test "BPF: where it cannot be had a written line fails, and with best_effort the seccomp observer tells, and a record says so" {
+    mkdir "$WORK/alone" && cp "$PINFOLD" "$WORK/alone/pinfold"
+    script_is 'touch /usr/x; exit 0'
+    policy_is 'observe: {files: bpf}'
+    PINFOLD=$WORK/alone/pinfold run pf_run
+    ended 1 "observe.files: bpf, written in $POLICY:2:"
+    contains "$output" pinfold-observe
+    policy_is 'observe: {files: bpf}' 'enforcement: {best_effort: [observe.files]}'
+    PINFOLD=$WORK/alone/pinfold run pf_run
+    ended 0
+    is "$(denials fs.write.read_only)" 1
+    has_record mechanism.degraded '.message | contains("seccomp observer")'
+    [ ! -e /run/pinfold-observer ]
 }

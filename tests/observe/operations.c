@@ -362,20 +362,59 @@ static int run(const char *name) {
     return 1;
 }
 
+/* The programs stay until everything before this one's denial is recorded, which the container's own view
+ * shows: an observer that tells of denials after the fact looks at who has made them. */
+static void wait_for_records(void) {
+    static char text[1 << 20];
+    (void)!open("/m/last/old", O_WRONLY);
+    for (int turn = 0; turn < 3000; turn++) {
+        const int file = open("/run/pinfold/denials.jsonl", O_RDONLY);
+        const ssize_t length = file < 0 ? 0 : read(file, text, sizeof text - 1);
+        close(file);
+        if (file < 0)
+            return;
+        text[length > 0 ? length : 0] = '\0';
+        if (strstr(text, "/m/last/old") != NULL)
+            return;
+        usleep(10000);
+    }
+}
+
 int main(int argc, char **argv) {
     const char *slash = strrchr(argv[0], '/');
     const char *name = slash != NULL ? slash + 1 : argv[0];
-    if (strcmp(name, "run") != 0)
-        return run(name);
+    if (strcmp(name, "run") != 0) {
+        const int status = run(name);
+        char byte;
+        fflush(stdout);
+        close(STDOUT_FILENO); /* done, for who waits for it */
+        return read(STDIN_FILENO, &byte, 1) < 0 ? 2 : status;
+    }
+    int until[2]; /* closed: all may go */
+    if (pipe2(until, O_CLOEXEC) < 0)
+        return 3;
     for (int i = 1; i < argc; i++) {
         char path[256];
         snprintf(path, sizeof path, "/m/bin/%s", argv[i]);
+        int out[2];
+        if (pipe2(out, O_CLOEXEC) < 0)
+            return 3;
         const pid_t child = fork();
         if (child == 0) {
+            dup2(until[0], STDIN_FILENO);
+            dup2(out[1], STDOUT_FILENO);
             execl(path, path, NULL);
             _exit(127);
         }
-        waitpid(child, NULL, 0);
+        close(out[1]);
+        char text[256];
+        for (ssize_t length; (length = read(out[0], text, sizeof text)) > 0;)
+            (void)!write(STDOUT_FILENO, text, (size_t)length);
+        close(out[0]);
     }
+    wait_for_records();
+    close(until[1]);
+    while (wait(NULL) > 0)
+        continue;
     return 0;
 }
