@@ -13,8 +13,8 @@ enum policy_network_mode { POLICY_NETWORK_NONE, POLICY_NETWORK_ALLOWLIST, POLICY
 enum policy_uplink { POLICY_UPLINK_CONTAINER, POLICY_UPLINK_AUTO, POLICY_UPLINK_HOST };
 enum policy_on_denied { POLICY_DENIED_STOP, POLICY_DENIED_BLOCK_AND_LOG, POLICY_DENIED_LOG_ONLY };
 enum policy_switch { POLICY_SWITCH_ON, POLICY_SWITCH_AUTO, POLICY_SWITCH_OFF };
-/* BPF and SECCOMP: this observer or none. ON: one must be had. BPF is after AUTO, so that no annotation, which
- * may come from an image, puts a program into the machine's kernel. */
+/* BPF and SECCOMP: this observer or none. ON: one must be had. BPF is after AUTO, so that no annotation,
+ * which may come from an image, puts a program into the machine's kernel. */
 enum policy_observer {
     POLICY_OBSERVER_ON,
     POLICY_OBSERVER_SECCOMP,

@@ -263,6 +263,9 @@ as_user() { # COMMAND...
 
 needs_helper() {
     [ -x "${PINFOLD%/*}/pinfold-observe" ] || skip "no helper (built where clang and libbpf are)"
+    policy_is 'observe: {files: bpf}'
+    pf explain --bundle "$BUNDLE" >"$WORK/explained" 2>&1 || ! grep -q "a BPF program that can be loaded" "$WORK/explained" ||
+        skip "this machine lets not even root load a BPF program"
 }
 
 @test "BPF: one program for all containers, gone with the last; a burst is told or counted, exactly" {
