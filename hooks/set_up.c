@@ -132,7 +132,7 @@ static struct error *warden_begin(struct set_up *set_up, pid_t init) {
                                                                .rule = keys};
     plan.changes = changes;
     pid_t pid;
-    TRY(warden_spawn(&plan, set_up->channel[1], -1, set_up->init, set_up->broker_channel[0], &pid));
+    TRY(warden_spawn(&plan, set_up->channel[1], -1, set_up->init, set_up->broker_channel[0], -1, -1, &pid));
     fd_close(fd_take(&set_up->channel[1]));
     fd_close(fd_take(&set_up->broker_channel[0]));
     return NULL;

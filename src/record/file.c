@@ -136,13 +136,13 @@ static struct error *file_judge(int fd, const char *path) {
 
 static struct error *file_open(int directory, const char *name, const char *path, bool machine_root,
                                int *out) {
-    const int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    const int flags = O_RDWR | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
     mode_t mode = machine_root ? 0640 : 0600;
     for (int attempt = 0;; attempt++) {
-        fd_owned int fd = openat(directory, name, flags);
+        fd_owned int fd = openat(directory, name, flags | O_CLOEXEC);
         bool made = false;
         if (fd < 0 && errno == ENOENT) {
-            fd = openat(directory, name, flags | O_CREAT | O_EXCL, mode);
+            fd = openat(directory, name, flags | O_CLOEXEC | O_CREAT | O_EXCL, mode);
             made = fd >= 0;
         }
         if (fd < 0 && errno == EEXIST && attempt < OPEN_ATTEMPTS)

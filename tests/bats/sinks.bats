@@ -61,7 +61,9 @@ tidy_again() { rm -f "$LOGS/.tidied"; }
         deny_many "first-$try"
         [ ! -e "$LOG.3" ] || break
     done
-    [ -f "$LOG.1" ] && [ -f "$LOG.2" ] && [ -f "$LOG.3" ]
+    [ -f "$LOG.1" ]
+    [ -f "$LOG.2" ]
+    [ -f "$LOG.3" ]
     is "$(stat -c '%a %U %G' "$LOG" "$LOG.1" | sort -u)" "640 root adm"
     [ "$(stat -c %s "$LOG.1")" -le 32768 ]
     sequence_rises
@@ -84,7 +86,8 @@ tidy_again() { rm -f "$LOGS/.tidied"; }
         deny_many "$try"
     done
     [ "$(stat -c %s "$LOG")" -gt 32768 ]
-    [ -L "$LOG.1" ] && [ ! -e "$LOG.2" ]
+    [ -L "$LOG.1" ]
+    [ ! -e "$LOG.2" ]
     is "$(cat "$WORK/precious")" precious
     sequence_rises
 }
@@ -175,7 +178,8 @@ tidy_again() { rm -f "$LOGS/.tidied"; }
     ln -s "$WORK/outside" "$LOG"
     deny 1
     has_record log.replaced '.message | contains("foreign-0")'
-    [ -f "$LOG" ] && [ ! -L "$LOG" ]
+    [ -f "$LOG" ]
+    [ ! -L "$LOG" ]
     is "$(cat "$WORK/outside")" outside
     is "$(readlink "$LOG.foreign-0")" "$WORK/outside"
     mv "$LOG" "$LOG.1"
