@@ -71,6 +71,16 @@ static gid_t adm_group(void) {
     return (gid_t)-1;
 }
 
+/* In a directory that pinfold has made a file is adm's from the beginning; in one that somebody else has
+ * made, only where this process may give it away: create may, the warden may not. Else root alone reads it,
+ * the safe side. */
+static void give_to_adm(int fd) {
+    struct stat status;
+    gid_t group = fstat(fd, &status) == 0 && status.st_gid == 0 ? adm_group() : (gid_t)-1;
+    if (group != (gid_t)-1)
+        (void)!fchown(fd, (uid_t)-1, group);
+}
+
 /* Makes a directory and those above it. The last one is the log's: closed to others, and what is made in it
  * has its group, because the warden has no right to change that (and makes the file that follows a full one).
  */
@@ -151,6 +161,8 @@ static struct error *file_open(int directory, const char *name, const char *path
             return error_system(errno, "open the log", "%s", path);
         if (made && fchmod(fd, mode) < 0) /* whatever the umask */
             return error_system(errno, "chmod", "%s", path);
+        if (made && machine_root)
+            give_to_adm(fd);
         TRY(file_judge(fd, path));
         struct flock alive = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = ALIVE_BYTE, .l_len = 1};
         (void)!fcntl(fd, F_OFD_SETLK, &alive); /* without it the file is tidied by its age alone */

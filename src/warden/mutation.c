@@ -533,10 +533,12 @@ static void describe_place(struct task *task, const struct call *call, const cha
     }
     struct name name;
     if (!by_descriptor && task_resolve_parent(task, call->directory, path, 0, &name)) {
-        fd_owned int parent = name.parent;
         const int activity = out->activity_id;
         const char *doing = out->doing;
-        if (describe_name(task, &name, out, activity == 3 ? 1 : activity, activity == 3 ? "creating" : doing))
+        bool told =
+            describe_name(task, &name, out, activity == 3 ? 1 : activity, activity == 3 ? "creating" : doing);
+        fd_close(name.parent);
+        if (told)
             return;
     }
     snprintf(out->path, sizeof out->path, "%s", path[0] != '\0' ? path : "(a descriptor)");

@@ -487,6 +487,9 @@ PY
         </dev/null >"$WORK/seen6" 2>&1 3>&- &
     WORLD="$WORLD $!"
     wait_for grep -q ready "$WORK/seen6"
+    # the kernel asks whether anybody else has the container's own address, for a second or two
+    settled() { [ -z "$(nsenter -n -t "${link#v}" ip -6 -o addr show tentative)" ]; }
+    wait_for settled
     pf start "$ID"
     is "$(inside "$(fetch http://allowed.test/)")" $'reached\ncode 0'
     contains "$(cat "$WORK/seen6")" "name allowed.test 1"

@@ -21,7 +21,7 @@ end_of() { # CMD_LINE
 # Starts and ends: those that were written, and those that were counted.
 accounted() {
     jq -s 'map(select(.status_detail == "process.launched" or .status_detail == "process.ended" or
-               (.status_detail == "log.suppressed" and .finding_info.resources[0].name == "executions")))
+               (.status_detail == "log.suppressed" and .resources[0].name == "executions")))
            | map((.count // 1) + (.unmapped.suppressed // 0)) | add' "$LOG"
 }
 
