@@ -452,7 +452,7 @@ teardown() {
             target=$(readlink "$fd")
             case $target in
             socket:* | anon_inode:\[pidfd\] | pidfd:* | "anon_inode:seccomp notify" | anon_inode:\[fanotify\] | anon_inode:\[eventpoll\] | /dev/null) ;;
-            "/memfd:pinfold-plan (deleted)" | /var/log/pinfold/*.jsonl | /inside/denials.jsonl) ;;
+            "/memfd:pinfold-plan (deleted)" | /var/log/pinfold | /var/log/pinfold/*.jsonl | /inside/denials.jsonl) ;;
             *) echo "$(cat "$process/comm") holds $target" >&2; return 1 ;;
             esac
             lacks "$pipes" "$target"
