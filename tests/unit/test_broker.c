@@ -235,7 +235,8 @@ static void confined_it_reaches_no_file(void **state) {
         syscall(SYS_exit_group, confined_child());
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
-    if (WEXITSTATUS(status) > 0 && (size_t)WEXITSTATUS(status) <= sizeof calls_of_files / sizeof *calls_of_files)
+    if (WEXITSTATUS(status) > 0 &&
+        (size_t)WEXITSTATUS(status) <= sizeof calls_of_files / sizeof *calls_of_files)
         print_message("not refused: %s\n", calls_of_files[WEXITSTATUS(status) - 1].name);
     assert_int_equal(WEXITSTATUS(status), 0);
 }
