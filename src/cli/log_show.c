@@ -1,31 +1,17 @@
 /* What a container wrote, made fit for a terminal. */
 #include <stdint.h>
 
+#include "base/utf8.h"
 #include "cli/log_parts.h"
 
 /* The code point at `bytes`, its length in *length; UINT32_MAX and 1 for what is not UTF-8. */
 static uint32_t decode(const unsigned char *bytes, size_t *length) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char first = bytes[0];
-    size_t size = first < 0x80   ? 1
-                  : first < 0xc2 ? 0
-                  : first < 0xe0 ? 2
-                  : first < 0xf0 ? 3
-                  : first < 0xf5 ? 4
-                                 : 0;
-    uint32_t point = size == 1 ? first : size > 1 ? first & (0x7fu >> size) : 0;
+    uint32_t point;
+    *length = utf8_sequence(bytes, 4, &point); /* a NUL ends a sequence that is cut short */
+    if (*length > 0)
+        return point;
     *length = 1;
-    if (size == 0)
-        return UINT32_MAX;
-    for (size_t i = 1; i < size; i++) {
-        if ((bytes[i] & 0xc0) != 0x80) /* a NUL, too */
-            return UINT32_MAX;
-        point = point << 6 | (bytes[i] & 0x3f);
-    }
-    if (point < least[size] || point > 0x10ffff || (point >= 0xd800 && point <= 0xdfff))
-        return UINT32_MAX;
-    *length = size;
-    return point;
+    return UINT32_MAX;
 }
 
 /* Controls, and what is invisible or changes the order of what is seen. */
