@@ -63,12 +63,10 @@ struct link_state {
 static struct error *link_take(uint16_t type, const uint8_t *payload, size_t length, void *data) {
     struct link_state *out = data;
     struct ifinfomsg header;
-    if (type != RTM_NEWLINK || length < NLMSG_ALIGN(sizeof header))
-        return NULL;
-    memcpy(&header, payload, sizeof header);
     struct netlink_attribute table[IFLA_IFNAME + 1];
-    netlink_attributes(payload + NLMSG_ALIGN(sizeof header), length - NLMSG_ALIGN(sizeof header), table,
-                       IFLA_IFNAME);
+    if (type != RTM_NEWLINK ||
+        !netlink_message_read(payload, length, &header, sizeof header, table, IFLA_IFNAME))
+        return NULL;
     out->index = (uint32_t)header.ifi_index;
     out->flags = header.ifi_flags;
     const struct netlink_attribute *name = &table[IFLA_IFNAME];
@@ -149,12 +147,10 @@ static struct error *address_take(uint16_t type, const uint8_t *payload, size_t 
     static const uint16_t kept[] = {IFA_ADDRESS, IFA_LOCAL, IFA_BROADCAST, IFA_CACHEINFO, IFA_RT_PRIORITY};
     struct moved_device *device = data;
     struct ifaddrmsg header;
-    if (type != RTM_NEWADDR || length < NLMSG_ALIGN(sizeof header))
-        return NULL;
-    memcpy(&header, payload, sizeof header);
     struct netlink_attribute table[IFA_RT_PRIORITY + 1];
-    netlink_attributes(payload + NLMSG_ALIGN(sizeof header), length - NLMSG_ALIGN(sizeof header), table,
-                       IFA_RT_PRIORITY);
+    if (type != RTM_NEWADDR ||
+        !netlink_message_read(payload, length, &header, sizeof header, table, IFA_RT_PRIORITY))
+        return NULL;
     uint32_t flags =
         table[IFA_FLAGS].value != NULL ? netlink_get_u32(table[IFA_FLAGS]) : (uint32_t)header.ifa_flags;
     if (header.ifa_index != device->outside || header.ifa_scope != RT_SCOPE_UNIVERSE ||

@@ -325,6 +325,17 @@ void netlink_attributes(const uint8_t *bytes, size_t length, struct netlink_attr
             table[type] = attribute;
 }
 
+bool netlink_message_read(const uint8_t *payload, size_t length, void *header, size_t size,
+                          struct netlink_attribute *table, uint16_t maximum) {
+    size_t skip = NLMSG_ALIGN(size);
+    if (length < skip)
+        return false;
+    if (header != NULL)
+        memcpy(header, payload, size);
+    netlink_attributes(payload + skip, length - skip, table, maximum);
+    return true;
+}
+
 uint16_t netlink_get_be16(struct netlink_attribute attribute) {
     uint16_t value;
     if (attribute.value == NULL || attribute.length < sizeof value)

@@ -75,6 +75,10 @@ bool netlink_attribute_next(const uint8_t *bytes, size_t length, size_t *offset,
  * skipped. */
 void netlink_attributes(const uint8_t *bytes, size_t length, struct netlink_attribute *table,
                         uint16_t maximum);
+/* Takes a message apart: its family's header into `header`, of `size` bytes (NULL: skipped), and the
+ * attributes behind it as netlink_attributes does. False for a message that is too short for its header. */
+bool netlink_message_read(const uint8_t *payload, size_t length, void *header, size_t size,
+                          struct netlink_attribute *table, uint16_t maximum);
 /* The value as a number in network order, 0 where the attribute is absent or short. */
 uint16_t netlink_get_be16(struct netlink_attribute attribute);
 uint32_t netlink_get_be32(struct netlink_attribute attribute);

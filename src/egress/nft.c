@@ -342,10 +342,9 @@ struct table_answer {
 static struct error *table_collect(uint16_t type, const uint8_t *payload, size_t length, void *data) {
     struct table_answer *answer = data;
     struct netlink_attribute table[NFTA_TABLE_USERDATA + 1];
-    if (type != ((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWTABLE) || length < sizeof(struct nfgenmsg))
+    if (type != ((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWTABLE) ||
+        !netlink_message_read(payload, length, NULL, sizeof(struct nfgenmsg), table, NFTA_TABLE_USERDATA))
         return NULL;
-    netlink_attributes(payload + sizeof(struct nfgenmsg), length - sizeof(struct nfgenmsg), table,
-                       NFTA_TABLE_USERDATA);
     answer->found = true;
     answer->flags = netlink_get_be32(table[NFTA_TABLE_FLAGS]);
     struct netlink_attribute user_data = table[NFTA_TABLE_USERDATA];
@@ -385,10 +384,9 @@ struct counter_answer {
 static struct error *counter_collect(uint16_t type, const uint8_t *payload, size_t length, void *data) {
     struct counter_answer *answer = data;
     struct netlink_attribute object[NFTA_OBJ_DATA + 1], counter[NFTA_COUNTER_PACKETS + 1];
-    if (type != ((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWOBJ) || length < sizeof(struct nfgenmsg))
+    if (type != ((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWOBJ) ||
+        !netlink_message_read(payload, length, NULL, sizeof(struct nfgenmsg), object, NFTA_OBJ_DATA))
         return NULL;
-    netlink_attributes(payload + sizeof(struct nfgenmsg), length - sizeof(struct nfgenmsg), object,
-                       NFTA_OBJ_DATA);
     if (object[NFTA_OBJ_DATA].value == NULL)
         return NULL;
     netlink_attributes(object[NFTA_OBJ_DATA].value, object[NFTA_OBJ_DATA].length, counter,
@@ -424,10 +422,9 @@ struct comment_answer {
 static struct error *comment_collect(uint16_t type, const uint8_t *payload, size_t length, void *data) {
     struct comment_answer *answer = data;
     struct netlink_attribute rule[NFTA_RULE_USERDATA + 1], comment;
-    if (type != ((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWRULE) || length < sizeof(struct nfgenmsg))
+    if (type != ((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWRULE) ||
+        !netlink_message_read(payload, length, NULL, sizeof(struct nfgenmsg), rule, NFTA_RULE_USERDATA))
         return NULL;
-    netlink_attributes(payload + sizeof(struct nfgenmsg), length - sizeof(struct nfgenmsg), rule,
-                       NFTA_RULE_USERDATA);
     if (answer->found || !netlink_is_string(rule[NFTA_RULE_TABLE], answer->table) ||
         !netlink_is_string(rule[NFTA_RULE_CHAIN], answer->chain) ||
         !nft_user_data_find(rule[NFTA_RULE_USERDATA], 0, &comment) || comment.length > answer->size ||
@@ -553,10 +550,9 @@ static struct error *chain_compare(uint16_t type, const uint8_t *payload, size_t
 static struct error *rule_compare(uint16_t type, const uint8_t *payload, size_t length, void *data) {
     struct comparison *comparison = data;
     struct netlink_attribute table[NFTA_RULE_USERDATA + 1];
-    if (type != ((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWRULE) || length < sizeof(struct nfgenmsg))
+    if (type != ((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWRULE) ||
+        !netlink_message_read(payload, length, NULL, sizeof(struct nfgenmsg), table, NFTA_RULE_USERDATA))
         return NULL;
-    netlink_attributes(payload + sizeof(struct nfgenmsg), length - sizeof(struct nfgenmsg), table,
-                       NFTA_RULE_USERDATA);
     if (!netlink_is_string(table[NFTA_RULE_TABLE], comparison->table))
         return NULL;
     /* The kernel lists rules chain by chain in the order in which the chains were made, which is not the

@@ -176,10 +176,10 @@ static struct error *elements_compare(uint16_t type, const uint8_t *payload, siz
     struct comparison *comparison = data;
     const struct nft_ranges *expected = comparison->expected;
     struct netlink_attribute table[NFTA_SET_ELEM_LIST_ELEMENTS + 1];
-    if (type != ((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWSETELEM) || length < sizeof(struct nfgenmsg))
+    if (type != ((NFNL_SUBSYS_NFTABLES << 8) | NFT_MSG_NEWSETELEM) ||
+        !netlink_message_read(payload, length, NULL, sizeof(struct nfgenmsg), table,
+                              NFTA_SET_ELEM_LIST_ELEMENTS))
         return NULL;
-    netlink_attributes(payload + sizeof(struct nfgenmsg), length - sizeof(struct nfgenmsg), table,
-                       NFTA_SET_ELEM_LIST_ELEMENTS);
     struct netlink_attribute list = table[NFTA_SET_ELEM_LIST_ELEMENTS], item;
     uint16_t item_type;
     for (size_t offset = 0;

@@ -179,11 +179,9 @@ static bool ipv6_parse(const uint8_t *bytes, size_t length, struct denied_packet
 
 static bool packet_parse(const uint8_t *bytes, size_t length, struct denied_packet *packet) {
     struct nfgenmsg header;
-    if (length < NLMSG_ALIGN(sizeof header))
-        return false;
     struct netlink_attribute table[NFULA_SEQ + 1];
-    netlink_attributes(bytes + NLMSG_ALIGN(sizeof header), length - NLMSG_ALIGN(sizeof header), table,
-                       NFULA_SEQ);
+    if (!netlink_message_read(bytes, length, &header, sizeof header, table, NFULA_SEQ))
+        return false;
     struct netlink_attribute payload = table[NFULA_PAYLOAD];
     if (payload.value == NULL || payload.length == 0 || table[NFULA_SEQ].length != sizeof(uint32_t))
         return false;

@@ -96,12 +96,10 @@ struct link_entries {
 static struct error *link_collect(uint16_t type, const uint8_t *payload, size_t length, void *data) {
     struct link_entries *entries = data;
     struct ifinfomsg header;
-    if (type != RTM_NEWLINK || length < NLMSG_ALIGN(sizeof header))
-        return NULL;
-    memcpy(&header, payload, sizeof header);
     struct netlink_attribute table[IFLA_LINK_NETNSID + 1];
-    netlink_attributes(payload + NLMSG_ALIGN(sizeof header), length - NLMSG_ALIGN(sizeof header), table,
-                       IFLA_LINK_NETNSID);
+    if (type != RTM_NEWLINK ||
+        !netlink_message_read(payload, length, &header, sizeof header, table, IFLA_LINK_NETNSID))
+        return NULL;
     struct link_entry entry = {.index = (uint32_t)header.ifi_index,
                                .master = netlink_get_u32(table[IFLA_MASTER])};
     if (table[IFLA_LINK_NETNSID].value == NULL) /* else the link below is in another namespace */
@@ -160,12 +158,9 @@ void link_list_free(struct link_list *list) {
 static struct error *neighbour_collect(uint16_t type, const uint8_t *payload, size_t length, void *data) {
     bool *neighbour = data;
     struct rtmsg route;
-    if (type != RTM_NEWROUTE || length < NLMSG_ALIGN(sizeof route))
-        return NULL;
-    memcpy(&route, payload, sizeof route);
     struct netlink_attribute table[RTA_VIA + 1];
-    netlink_attributes(payload + NLMSG_ALIGN(sizeof route), length - NLMSG_ALIGN(sizeof route), table,
-                       RTA_VIA);
+    if (type != RTM_NEWROUTE || !netlink_message_read(payload, length, &route, sizeof route, table, RTA_VIA))
+        return NULL;
     *neighbour = route.rtm_type == RTN_UNICAST && table[RTA_GATEWAY].value == NULL &&
                  table[RTA_VIA].value == NULL && netlink_get_u32(table[RTA_OIF]) > LOOPBACK_INDEX;
     return NULL;
