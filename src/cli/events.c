@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -100,18 +101,12 @@ static struct error *print(const struct container *container, const char *type) 
     return NULL;
 }
 
-static int64_t milliseconds_now(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Until the container ends, or nobody reads any more. */
 static struct error *follow(const struct container *container, int init, struct cgroup_oom_watch *watch,
                             int interval) {
-    int64_t due = milliseconds_now();
+    int64_t due = clock_ms(CLOCK_MONOTONIC);
     for (;;) {
-        int64_t now = milliseconds_now();
+        int64_t now = clock_ms(CLOCK_MONOTONIC);
         if (now >= due) {
             TRY(print(container, "stats"));
             due = now + interval;

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/memory.h"
 #include "record/internal.h"
@@ -156,7 +157,7 @@ static void otlp_entry(const struct record_feed *feed, const char *line, size_t 
     text_format(entry,
                 "{\"timeUnixNano\":\"%lld000000\",\"observedTimeUnixNano\":\"%lld000000\","
                 "\"severityNumber\":%d,\"severityText\":\"%s\",\"body\":{\"stringValue\":\"%.*s\"},",
-                (long long)number_find(line, "time"), (long long)record_wall_ms(),
+                (long long)number_find(line, "time"), (long long)clock_ms(CLOCK_REALTIME),
                 warns ? SEVERITY_WARN : SEVERITY_INFO, warns ? "WARN" : "INFO", (int)length, message);
     text_format(entry,
                 "\"attributes\":[{\"key\":\"pinfold.reason\",\"value\":{\"stringValue\":\"%.*s\"}},"

@@ -138,12 +138,9 @@ void record_inside_append(struct record_inside *inside, const struct record_even
                           uint64_t count);
 
 /* -- time -- */
-int64_t record_wall_ms(void);
-int64_t record_monotonic_ms(void);
 /* The wall clock against one that nobody can set. */
 struct record_clock {
     int64_t wall, steady; /* at the last look; 0: none yet */
 };
-int64_t record_steady_ms(void);
 /* By how much the wall clock was set since the last look, 0 for what it drifts. */
 int64_t record_clock_step(struct record_clock *clock, int64_t wall, int64_t steady);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/memory.h"
 #include "record/coalesce.h"
@@ -79,7 +80,7 @@ struct error *record_log_open(const struct record_subject *subject, uint64_t *se
         return error;
     }
     coalesce_open(&log->table);
-    int64_t now = record_monotonic_ms();
+    int64_t now = clock_ms(CLOCK_MONOTONIC);
     for (int kind = 0; kind < ACCOUNTS; kind++)
         log->accounts[kind] = (struct account){.tokens = RATE_BURST, .filled = now};
     *out = log;
@@ -200,7 +201,8 @@ static struct error *say(struct record_log *log, const char *reason, const char 
                                  .reason = reason,
                                  .message = message,
                                  .subject = subject};
-    struct line_parts parts = {.log = log, .stamp = {.time_ms = record_wall_ms(), .stands_for_none = true}};
+    struct line_parts parts = {.log = log,
+                               .stamp = {.time_ms = clock_ms(CLOCK_REALTIME), .stands_for_none = true}};
     text_owned struct text body = {0};
     record_body(&log->constants, &event, &body, &parts.stamp.truncated);
     parts.body = body.data;
@@ -316,7 +318,7 @@ static bool make_room(struct record_log *log, int64_t now, struct error **error)
 
 /* The order of records is that of their numbers; without this their times would seem to contradict it. */
 static void say_clock(struct record_log *log) {
-    int64_t step = record_clock_step(&log->clock, record_wall_ms(), record_steady_ms());
+    int64_t step = record_clock_step(&log->clock, clock_ms(CLOCK_REALTIME), clock_ms(CLOCK_BOOTTIME));
     if (step == 0)
         return;
     memory_owned char *message =
@@ -328,8 +330,8 @@ static void say_clock(struct record_log *log) {
 
 struct error *record_write(struct record_log *log, const struct record_event *event) {
     say_clock(log);
-    int64_t now = record_monotonic_ms();
-    int64_t time_ms = event->time_ms != 0 ? event->time_ms : record_wall_ms();
+    int64_t now = clock_ms(CLOCK_MONOTONIC);
+    int64_t time_ms = event->time_ms != 0 ? event->time_ms : clock_ms(CLOCK_REALTIME);
     struct account *account = account_of_event(log, event);
     suppress(account, event->suppressed, now);
     if (!is_coalesced(event)) {
@@ -392,7 +394,7 @@ int record_log_timeout(const struct record_log *log) {
             due = entry->due;
     if (due == INT64_MAX)
         return -1;
-    int64_t left = due - record_monotonic_ms();
+    int64_t left = due - clock_ms(CLOCK_MONOTONIC);
     return left < 0 ? 0 : left > FLUSH_MS_MAX ? FLUSH_MS_MAX : (int)left;
 }
 
@@ -414,14 +416,14 @@ static struct error *write_suppressed(struct record_log *log, enum kind kind, in
                                  .reason = "log.suppressed",
                                  .message = text_string(&message),
                                  .subject = kinds[kind].subject};
-    struct record_stamp stamp = {.time_ms = record_wall_ms(), .stands_for_none = true};
+    struct record_stamp stamp = {.time_ms = clock_ms(CLOCK_REALTIME), .stands_for_none = true};
     text_owned struct text body = {0};
     record_body(&log->constants, &event, &body, &stamp.truncated);
     return write_body(log, account, body.data, body.length, stamp, now);
 }
 
 struct error *record_log_flush(struct record_log *log, bool final) {
-    int64_t now = record_monotonic_ms();
+    int64_t now = clock_ms(CLOCK_MONOTONIC);
     struct error *error = NULL;
     for (struct coalesce_entry *entry = log->table.oldest, *newer; entry != NULL; entry = newer) {
         newer = entry->newer;

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -28,30 +29,12 @@
 #define CLOCK_TOLERANCE_MS 2000
 #define CLOCK_DRIFT 1000
 
-int64_t record_wall_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-int64_t record_steady_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_BOOTTIME, &now); /* goes on while the machine sleeps, as the wall clock does */
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 int64_t record_clock_step(struct record_clock *clock, int64_t wall, int64_t steady) {
     int64_t passed = steady - clock->steady, step = wall - clock->wall - passed;
     bool first = clock->steady == 0;
     *clock = (struct record_clock){wall, steady};
     int64_t tolerance = CLOCK_TOLERANCE_MS + passed / CLOCK_DRIFT;
     return first || (step > -tolerance && step < tolerance) ? 0 : step;
-}
-
-int64_t record_monotonic_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* The sequence of the last record of the run in `bytes`, 0 for none. A plain search is exact: inside a JSON
@@ -146,16 +129,16 @@ struct error *record_sink_open(const struct record_subject *subject, uint64_t *s
 static bool lock_file(struct record_sink *sink) {
     if (flock(sink->fd, LOCK_EX | LOCK_NB) == 0)
         return true;
-    int64_t now = record_monotonic_ms();
+    int64_t now = clock_ms(CLOCK_MONOTONIC);
     if (now < sink->lock_hopeless)
         return false;
     struct timespec pause = {.tv_nsec = 200000};
-    for (int64_t end = now + LOCK_WAIT_MS; record_monotonic_ms() < end;) {
+    for (int64_t end = now + LOCK_WAIT_MS; clock_ms(CLOCK_MONOTONIC) < end;) {
         nanosleep(&pause, NULL);
         if (flock(sink->fd, LOCK_EX | LOCK_NB) == 0)
             return true;
     }
-    sink->lock_hopeless = record_monotonic_ms() + LOCK_HOPELESS_MS;
+    sink->lock_hopeless = clock_ms(CLOCK_MONOTONIC) + LOCK_HOPELESS_MS;
     return false;
 }
 

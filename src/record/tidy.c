@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/memory.h"
 #include "record/internal.h"
@@ -60,7 +61,7 @@ static bool take_turn(int directory) {
     if (stamp < 0 || fstat(stamp, &status) < 0 || !S_ISREG(status.st_mode) ||
         flock(stamp, LOCK_EX | LOCK_NB) < 0)
         return false;
-    int64_t age = record_wall_ms() - modified_ms(&status);
+    int64_t age = clock_ms(CLOCK_REALTIME) - modified_ms(&status);
     if (status.st_size > 0 && age >= 0 && age < INTERVAL_SECONDS * 1000)
         return false;
     return lseek(stamp, 0, SEEK_SET) == 0 && write(stamp, "\n", 1) == 1; /* its time is what counts */
@@ -116,7 +117,7 @@ void record_tidy(int directory, int64_t keep_ms, int64_t total) {
     list(directory, &logs);
     if (logs.count > 1)
         qsort(logs.items, logs.count, sizeof *logs.items, oldest_first);
-    int64_t sum = 0, now = record_wall_ms();
+    int64_t sum = 0, now = clock_ms(CLOCK_REALTIME);
     for (size_t i = 0; i < logs.count; i++)
         sum += logs.items[i].size;
     for (size_t i = 0; i < logs.count; i++) {

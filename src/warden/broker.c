@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/memory.h"
 #include "broker/report.h"
@@ -488,19 +489,13 @@ void broker_handle(struct warden_context *context) {
     context->broker = -1;
 }
 
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 void broker_farewell(struct warden_context *context) {
     if (context->broker < 0 || shutdown(context->broker, SHUT_WR) < 0)
         return;
-    int64_t until = now_ms() + FAREWELL_MS;
+    int64_t until = clock_ms(CLOCK_MONOTONIC) + FAREWELL_MS;
     for (bool ended = false; !ended;) {
         struct pollfd event = {.fd = context->broker, .events = POLLIN};
-        int64_t left = until - now_ms();
+        int64_t left = until - clock_ms(CLOCK_MONOTONIC);
         if (left <= 0 || poll(&event, 1, (int)left) <= 0)
             break;
         (void)report_read(context, &ended);

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/memory.h"
 #include "sys/calls.h"
@@ -55,12 +56,6 @@ struct execution_observer {
     int64_t due; /* of the attempt that is due first; INT64_MAX for none */
     bool said;   /* that this kernel does not tell exit codes */
 };
-
-static int64_t clock_ms(clockid_t id) {
-    struct timespec now;
-    clock_gettime(id, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* --- the table --- */
 

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "egress/address.h"
@@ -32,12 +33,6 @@ struct packet_observer {
     struct host_map *names;   /* of the policy's hosts; NULL until first needed, and where there are none */
     bool names_made;
 };
-
-static int64_t now_ms(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static struct packet_observer *observer_of(struct warden_context *context) {
     if (context->packets == NULL)
@@ -336,7 +331,7 @@ static void packet_handle(const struct denied_packet *packet, void *data) {
 /* What the rules denied above their rate, since the last look. */
 static void counters_look(struct warden_context *context, bool now) {
     struct packet_observer *observer = context->packets;
-    int64_t time = now_ms();
+    int64_t time = clock_ms(CLOCK_MONOTONIC);
     if (observer->counters_closed || context->wall.rules < 0 ||
         (!now && observer->counters_read_ms != 0 && time - observer->counters_read_ms < COUNTERS_INTERVAL_MS))
         return;
